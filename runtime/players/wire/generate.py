@@ -1,0 +1,58 @@
+"""Writes `communicator_pb2.py` and its type stub from `communicator.proto`: `python -m runtime.players.wire.generate`.
+
+The output is checked in; a test compares it with what this script writes now. It needs grpcio-tools of the version
+named below, which only developers install: another version may emit code that older protobuf runtimes refuse.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+GRPCIO_TOOLS = "1.76.0"
+WIRE = Path(__file__).resolve().parent
+ROOT = WIRE.parents[2]
+PROTO = "runtime/players/wire/communicator.proto"
+GENERATED = ("communicator_pb2.py", "communicator_pb2.pyi")
+
+
+class GeneratorError(RuntimeError):
+    """The generator is absent, of another version, or refused the schema."""
+
+
+def generate(folder: Path) -> tuple[Path, ...]:
+    """Paths of the generated files under `folder`, in the order of GENERATED. Raises GeneratorError."""
+    try:
+        found = version("grpcio-tools")
+    except PackageNotFoundError as error:
+        raise GeneratorError(f"grpcio-tools is not installed; pip install grpcio-tools=={GRPCIO_TOOLS}") from error
+    if found != GRPCIO_TOOLS:
+        raise GeneratorError(
+            f"grpcio-tools is {found}, the checked-in classes come from {GRPCIO_TOOLS}; "
+            f"pip install grpcio-tools=={GRPCIO_TOOLS}"
+        )
+    from grpc_tools import protoc  # absent in a user's installation
+
+    arguments = ["protoc", f"--proto_path={ROOT}", f"--python_out={folder}", f"--pyi_out={folder}", str(ROOT / PROTO)]
+    if protoc.main(arguments) != 0:
+        raise GeneratorError(f"the generator refused {PROTO}; its reasons stand above")
+    return tuple(folder / Path(PROTO).parent / name for name in GENERATED)
+
+
+def main() -> int:
+    """Exit code: 0 when both files were written, 1 otherwise with the reason on standard error."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            files = generate(Path(folder))
+        except GeneratorError as error:
+            print(error, file=sys.stderr)
+            return 1
+        for file in files:
+            (WIRE / file.name).write_bytes(file.read_bytes())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
