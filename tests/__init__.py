@@ -1,0 +1,1 @@
+"""Tests of runtime, trainers and fakeunity; README.md tells which directory is for which kind."""

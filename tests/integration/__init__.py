@@ -1,0 +1,1 @@
+"""Tests of fakeunity and players over real gRPC."""

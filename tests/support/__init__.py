@@ -1,0 +1,1 @@
+"""Builders, strategies and comparisons that tests import; nothing here is collected."""

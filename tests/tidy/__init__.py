@@ -1,0 +1,1 @@
+"""Checks of the code base itself: sizes, words, imports, docstrings and generated files."""

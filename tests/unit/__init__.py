@@ -1,0 +1,1 @@
+"""Tests that take milliseconds; the folders mirror the packages."""
