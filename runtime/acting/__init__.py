@@ -1,0 +1,1 @@
+"""The replica that acts: onnxruntime, sampling and noise."""

@@ -1,0 +1,1 @@
+"""What each actor decides: pure machines without I/O, clock or actor library."""

@@ -1,0 +1,1 @@
+"""The data vocabulary: brains, actions, steps, columns, agent ids; numpy only."""

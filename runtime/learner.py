@@ -1,0 +1,218 @@
+"""The port through which the TrainerController reaches learning; `trainers` implements it.
+
+The controller's process calls everything but `UpdateJob`, `SaveJob` and `warm_up` on one thread; those three run on the
+learner thread, one at a time, while the controller goes on calling the rest. So `begin_update` and `begin_save` take a
+snapshot and their jobs touch nothing else that is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from runtime.experience.brains import BrainParameters, EnvId
+from runtime.experience.columns import StepBlock
+
+Schedule = Literal["constant", "linear"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PPOHyperparameters:
+    """Names, meaning and defaults as in ML-Agents' `hyperparameters` for `trainer_type: ppo`."""
+
+    batch_size: int = 1024
+    buffer_size: int = 10240
+    learning_rate: float = 3.0e-4
+    learning_rate_schedule: Schedule = "linear"
+    beta: float = 5.0e-3
+    beta_schedule: Schedule = "linear"
+    epsilon: float = 0.2
+    epsilon_schedule: Schedule = "linear"
+    lambd: float = 0.95
+    num_epoch: int = 3
+    shared_critic: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSettings:
+    """The network's shape: `num_layers` hidden layers of `hidden_units`, observations normalised or not."""
+
+    normalize: bool = False
+    hidden_units: int = 128
+    num_layers: int = 2
+    vis_encode_type: str = "simple"
+    goal_conditioning_type: str = "hyper"
+    deterministic: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardSignalSettings:
+    """Discount `gamma` and factor `strength` of one reward signal."""
+
+    gamma: float = 0.99
+    strength: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BehaviorSettings:
+    """All settings of one behavior. max_steps, summary_freq and checkpoint_interval count agent steps."""
+
+    trainer_type: Literal["ppo"] = "ppo"
+    hyperparameters: PPOHyperparameters = PPOHyperparameters()
+    network_settings: NetworkSettings = NetworkSettings()
+    reward_signals: Mapping[str, RewardSignalSettings] = field(
+        default_factory=lambda: {"extrinsic": RewardSignalSettings()},
+    )
+    init_path: str | None = None
+    keep_checkpoints: int = 5
+    checkpoint_interval: int = 500_000
+    even_checkpoints: bool = False
+    max_steps: int = 500_000
+    time_horizon: int = 64
+    summary_freq: int = 50_000
+    threaded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRelease:
+    """One version of one behavior's policy, as the ONNX graph that acts (its contract: `runtime/acting`)."""
+
+    behavior: str
+    version: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrainProgress:
+    """How far one behavior is.
+
+    steps: agent steps accepted. buffered: agent steps that wait for the next update, open trajectories included.
+    is_ready_update: an update is due. version: of the newest policy. episodes: finished ones, lost ones not counted.
+    mean_reward, mean_episode_length: over the last 100 finished episodes; None when there are none.
+    """
+
+    behavior: str
+    steps: int
+    max_steps: int
+    buffered: int
+    buffer_size: int
+    is_ready_update: bool
+    version: int
+    episodes: int
+    mean_reward: float | None
+    mean_episode_length: float | None
+
+    @property
+    def is_finished(self) -> bool:
+        """True once `max_steps` agent steps were accepted."""
+        return self.steps >= self.max_steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a behavior reports at each multiple of `summary_freq`.
+
+    step: that multiple. mean_reward, std_reward: of the episodes finished since the last summary; None without any.
+    values: TensorBoard tags and their values, means since the last summary.
+    """
+
+    behavior: str
+    step: int
+    mean_reward: float | None
+    std_reward: float | None
+    values: Mapping[str, float]
+
+
+class UpdateOutcome(Protocol):
+    """What an update made; opaque to the controller."""
+
+    @property
+    def behavior(self) -> str:
+        """Whose update it was."""
+
+
+UpdateJob = Callable[[], UpdateOutcome]
+SaveJob = Callable[[Path], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnerOptions:
+    """What a learner is made from.
+
+    run_seed: all randomness of learning follows from it. settings_for: the settings of a behavior; raises UsageError
+    for a name that the configuration does not know. is_training: False for `--inference`: nothing is learned.
+    keeps_versions: policy versions whose data may still arrive (1 in synchronous collection). buffer_rows_max: agent
+    steps kept per behavior at most, so that memory is bounded.
+    """
+
+    run_seed: int
+    settings_for: Callable[[str], BehaviorSettings]
+    is_training: bool = True
+    keeps_versions: int = 1
+
+
+class Learner(Protocol):
+    """Learning for all behaviors of a run."""
+
+    def add_brain(self, brain: BrainParameters) -> PolicyRelease | None:
+        """The first policy of a new behavior, or None when the behavior is known already (another team of it).
+
+        Needs no TensorFlow and takes milliseconds. Raises UsageError when the brain cannot be trained (by name: what
+        is not supported), or differs in shape from the same behavior seen before.
+        """
+
+    def warm_up(self, behavior: str) -> None:
+        """Loads the learning library and compiles the update of `behavior`. Runs on the learner thread."""
+
+    def accept(self, block: StepBlock) -> None:
+        """Takes one block. Blocks of one environment must come in the order of their first_step.
+
+        Raises PlayerContentError when a value is not finite, naming environment, brain, agent, field, index and step;
+        nothing of the block is kept then.
+        """
+
+    def cut(self, env_id: EnvId | None = None) -> None:
+        """Ends the open trajectories of one environment, or of all: bootstrapped from their last observation.
+
+        Their episodes count as lost: they are in no mean reward.
+        """
+
+    def cut_idle(self, env_id: EnvId, steps_max: int) -> int:
+        """Ends the trajectories of agents silent for more than `steps_max` env steps; says how many."""
+
+    def progress(self) -> Mapping[str, BrainProgress]:
+        """Progress by behavior, in the order of names."""
+
+    def take_summaries(self) -> Sequence[Summary]:
+        """Summaries that became due since the last call, oldest first."""
+
+    def begin_update(self, behavior: str) -> UpdateJob:
+        """A job that updates `behavior` from what is buffered; the buffer is empty afterwards, open trajectories of the
+        behavior were cut (without ending their episodes).
+        """
+
+    def finish_update(self, outcome: UpdateOutcome) -> PolicyRelease:
+        """The new policy. Raises LearnerError when weights or losses are not finite; the old policy stays."""
+
+    def unity_model(self, behavior: str) -> bytes:
+        """The policy as the ONNX file that Unity loads; byte-deterministic."""
+
+    def begin_save(self, run_state: Mapping[str, object]) -> SaveJob:
+        """A job that writes a complete checkpoint folder (weights, optimiser, normaliser, counters, random state,
+        buffered experience, and `run_state`, which must be JSON) at the path given to it, atomically, with checksums.
+        """
+
+    def load(self, folders: Sequence[Path]) -> Mapping[str, object]:
+        """Restores the first loadable checkpoint of `folders` and returns its `run_state`.
+
+        Key `damaged` of the result lists folders that were skipped, with the reason. Raises StorageError when none
+        can be loaded. Brains are restored as `add_brain` meets them again.
+        """
+
+    def initialize_from(self, folders: Sequence[Path]) -> None:
+        """Takes the weights and normalisers alone from the first loadable checkpoint; counters start at 0."""
+
+
+LearnerFactory = Callable[[LearnerOptions], Learner]

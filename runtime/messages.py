@@ -1,0 +1,353 @@
+"""Every message between actors. Reading this module is reading the architecture.
+
+All messages name their run. Environments are known by (env_id, incarnation): an incarnation rises whenever the player
+is started again, and what carries a stale one is dropped and counted. Arrays in messages are never changed by anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from runtime.experience.actions import ActionInfo
+from runtime.experience.brains import BrainInfo, BrainParameters, EnvId, Incarnation
+from runtime.experience.columns import StepBlock
+
+PlayerPhase = Literal["launch", "handshake", "reset", "step", "idle", "close"]
+LossKind = Literal["died", "timeout", "protocol", "version", "content", "port", "environment"]
+RESTARTABLE_LOSSES: frozenset[LossKind] = frozenset({"died", "timeout"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvAssignment:
+    """An environment given to an EnvWorker: its number, the incarnation to start, its handshake seed and port.
+
+    port: where its player is served; 0 for links without a socket.
+    """
+
+    env_id: EnvId
+    incarnation: Incarnation
+    seed: int
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartWorker:
+    """Supervisor -> EnvWorker: which environments to start, and how.
+
+    env_factory: cloudpickled `PlayerFactory` (or a user's `env_factory`). Limits in seconds. carries: what StepsTaken
+    brings back, columns for a learner or StepInfo records for code that holds the loop itself.
+    """
+
+    run: str
+    worker: int
+    environments: tuple[EnvAssignment, ...]
+    env_factory: bytes
+    run_seed: int
+    start_timeout_s: float
+    step_timeout_s: float
+    block_steps_max: int
+    deterministic: bool = False
+    carries: Literal["columns", "step_infos"] = "columns"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartPlayer:
+    """Supervisor -> EnvWorker: start this environment's player (again), after a loss or on request."""
+
+    run: str
+    environment: EnvAssignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerReady:
+    """EnvWorker -> TrainerController, Supervisor: the player of an environment has connected.
+
+    pid: of the EnvWorker; player_pid: of the player, 0 when it has no process of its own. reset_parameters: what the
+    player announced (GEN1).
+    """
+
+    run: str
+    worker: int
+    env_id: EnvId
+    incarnation: Incarnation
+    pid: int
+    player_pid: int
+    reset_parameters: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrainsFound:
+    """EnvWorker -> TrainerController: brains that this environment announced, whenever they appear."""
+
+    run: str
+    worker: int
+    env_id: EnvId
+    incarnation: Incarnation
+    brains: tuple[BrainParameters, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetRequest:
+    """TrainerController -> EnvWorker: reset one environment with these parameters.
+
+    reset_id: rises by one with every reset of the environment; train_mode: False for the player's normal speed.
+    """
+
+    run: str
+    env_id: EnvId
+    incarnation: Incarnation
+    reset_id: int
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    train_mode: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvReset:
+    """EnvWorker -> TrainerController: an environment was reset; `first` carries the first rows (its `steps` is 0)."""
+
+    run: str
+    worker: int
+    first: StepBlock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvGrant:
+    """Credit for one environment: it may take env steps until `until_step` (counted per incarnation) were taken.
+
+    accepted_step: env steps of the incarnation that the controller has accepted.
+    """
+
+    env_id: EnvId
+    incarnation: Incarnation
+    reset_id: int
+    until_step: int
+    accepted_step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepGrant:
+    """TrainerController -> EnvWorker: how far each environment may go, and the policy version to act with.
+
+    versions: by behavior name. A grant replaces older ones of the same environment; one that is not newer is harmless.
+    """
+
+    run: str
+    grants: tuple[EnvGrant, ...]
+    versions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepsTaken:
+    """EnvWorker -> TrainerController: blocks of steps; each is accepted once or declared lost once."""
+
+    run: str
+    worker: int
+    blocks: tuple[StepBlock, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepInfosTaken:
+    """EnvWorker -> ActorEnvManager: StepInfo records, pickled, for code that holds the loop itself.
+
+    body: cloudpickled `StepInfo`; env_step: its number in the incarnation, -1 for the answer to a reset.
+    """
+
+    run: str
+    worker: int
+    env_id: EnvId
+    incarnation: Incarnation
+    reset_id: int
+    env_step: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyUpdate:
+    """TrainerController -> PolicyHolder -> EnvWorkers: one version of one behavior's policy.
+
+    kind: `onnx`, an acting graph; or `policy`, a cloudpickled hand-written `Policy`.
+    """
+
+    run: str
+    behavior: str
+    version: int
+    kind: Literal["onnx", "policy"]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRequest:
+    """anyone -> PolicyHolder: send me this version or a newer one, and all that follow. version 0: whatever is there."""
+
+    run: str
+    behavior: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionRequest:
+    """any actor -> PolicyHolder: actions for the agents of a BrainInfo. seed and step key the sampling."""
+
+    run: str
+    request_id: int
+    behavior: str
+    brain_info: BrainInfo
+    seed: int = 0
+    step: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionReply:
+    """PolicyHolder -> any actor: the actions, and the version that chose them; refusal says why there are none."""
+
+    run: str
+    request_id: int
+    behavior: str
+    version: int
+    action_info: ActionInfo | None
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayerLost:
+    """EnvWorker -> TrainerController, Supervisor: the player of an environment is gone.
+
+    unreported_steps: agent steps that the player may have counted in the exchange that broke, at most. All blocks taken
+    before were sent before.
+    """
+
+    run: str
+    worker: int
+    env_id: EnvId
+    incarnation: Incarnation
+    phase: PlayerPhase
+    kind: LossKind
+    cause: str
+    unreported_steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerFailed:
+    """Supervisor -> TrainerController: an EnvWorker is gone, with all its players. environments: those it held."""
+
+    run: str
+    worker: int
+    environments: tuple[tuple[EnvId, Incarnation], ...]
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOverdue:
+    """TrainerController -> Supervisor: this EnvWorker has not answered a grant or a reset in time; end it."""
+
+    run: str
+    worker: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HolderRestarted:
+    """Supervisor -> TrainerController, EnvWorker: a new PolicyHolder is there and knows nothing yet."""
+
+    run: str
+    incarnation: Incarnation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartPlayersRequest:
+    """TrainerController -> Supervisor: start all players again, with new incarnations, not counted as a loss."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartDenied:
+    """Supervisor -> TrainerController: a restart budget is spent or a loss cannot be cured; save and stop.
+
+    cause: the first cause, and the times and causes of all restarts.
+    """
+
+    run: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusRequest:
+    """launcher -> Supervisor -> TrainerController: how is the run?"""
+
+    run: str
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvStatus:
+    """One environment in a Status: where it is and what happened to it."""
+
+    env_id: EnvId
+    incarnation: Incarnation
+    worker: int
+    state: str
+    player_pid: int
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrainStatus:
+    """One behavior in a Status. acted_version: of the newest accepted block."""
+
+    behavior: str
+    steps: int
+    max_steps: int
+    episodes: int
+    mean_reward: float | None
+    mean_episode_length: float | None
+    policy_version: int
+    acted_version: int
+    policy_sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """TrainerController -> Supervisor -> launcher: counters, environments, brains, what to print, and the end.
+
+    lines: numbered progress and fault lines, so that each is printed once. exit_reason: empty while the run goes on.
+    """
+
+    run: str
+    env_steps: int
+    agent_steps: int
+    decisions: int
+    lost_steps: Mapping[str, int]
+    unreported_steps_max: int
+    brains: tuple[BrainStatus, ...]
+    environments: tuple[EnvStatus, ...]
+    worker_restarts: Mapping[int, int]
+    dropped_messages: Mapping[str, int]
+    lines: tuple[tuple[int, str], ...]
+    first_step_s: float | None
+    exit_reason: str = ""
+    exit_code: int = 0
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRequest:
+    """launcher -> Supervisor -> TrainerController, EnvWorker: end; save or not; within the deadline (seconds)."""
+
+    run: str
+    reason: str
+    saves: bool
+    deadline_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """TrainerController, EnvWorker -> Supervisor -> launcher: this part has ended and left nothing running."""
+
+    run: str
+    part: str
+    exit_reason: str = ""
+    exit_code: int = 0
+    cause: str = ""
