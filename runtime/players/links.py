@@ -1,0 +1,79 @@
+"""How an EnvWorker reaches one player, whatever it is: a Unity build over gRPC, a player in memory, a user's object.
+
+All coroutines run on the EnvWorker's one asyncio loop. One exchange per link is in flight at a time. Every wait has a
+deadline, given when the link is opened; failures are raised as `PlayerError`s that name environment and incarnation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from runtime.experience.actions import Actions
+from runtime.experience.brains import AllBrainInfo, BrainParameters
+from runtime.messages import EnvAssignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayerHello:
+    """A player that has connected and passed the version check.
+
+    pid: of its process; 0 when it has none of its own. protocol: the version string it spoke. reset_parameters: what it
+    announced (GEN1). brains: announced in the handshake (GEN1; GEN2 announces none).
+    """
+
+    pid: int
+    protocol: str
+    package_version: str = ""
+    reset_parameters: Mapping[str, float] = field(default_factory=dict)
+    brains: tuple[BrainParameters, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayerReply:
+    """One reply of a player: new brains, then the rows of every brain known so far (empty rows for silent ones)."""
+
+    infos: AllBrainInfo
+    brains: tuple[BrainParameters, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkLimits:
+    """Deadlines of a link in seconds: until connected, per exchange, for a polite end."""
+
+    start_timeout_s: float = 60.0
+    step_timeout_s: float = 60.0
+    close_timeout_s: float = 3.0
+
+
+class PlayerLink(Protocol):
+    """One player of one incarnation."""
+
+    @property
+    def pid(self) -> int:
+        """The player's process id as soon as there is one, else 0."""
+
+    async def start(self) -> PlayerHello:
+        """Launches the player if that is ours to do, and waits until it has connected and agreed on a version."""
+
+    async def reset(self, parameters: Mapping[str, float], *, train_mode: bool) -> PlayerReply:
+        """Resets the player with these environment parameters; its first observations."""
+
+    async def step(self, actions: Mapping[str, Actions]) -> PlayerReply:
+        """One env step. actions: by wire name, a row per agent that asked for a decision in the last reply."""
+
+    async def close(self) -> None:
+        """Ends the player: politely within the limit, then by force. Never raises; a second call does nothing."""
+
+
+@runtime_checkable
+class PlayerFactory(Protocol):
+    """Opens links; travels to EnvWorkers by cloudpickle. A user's `env_factory` is a plain callable instead."""
+
+    @property
+    def is_blocking(self) -> bool:
+        """True when exchanges block the thread (a user's environment object): it then gets an EnvWorker of its own."""
+
+    def open_link(self, assignment: EnvAssignment, limits: LinkLimits) -> PlayerLink:
+        """A link to a new player of this assignment; nothing is launched before `start`."""
