@@ -1,0 +1,191 @@
+"""Reads the blocks of behaviors. What ML-Agents has and this version has not is refused by its name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from runtime.learner import BehaviorSettings, NetworkSettings, PPOHyperparameters, RewardSignalSettings, Schedule
+from runtime.settings import kinds
+from runtime.settings.faults import Fault, Findings, Place
+from runtime.settings.nodes import MapNode, Scalar, empty_map
+from runtime.settings.sections import Section
+
+SCHEDULES: Final[tuple[Schedule, ...]] = ("linear", "constant")
+ENCODERS: Final = ("fully_connected", "match3", "simple", "nature_cnn", "resnet")
+_LATER_TRAINERS: Final = ("sac", "poca")
+_LATER_SIGNALS: Final = ("curiosity", "gail", "rnd")
+_NOT_YET: Final = "not supported yet; remove it"
+_SAC_KEYS: Final = (
+    "buffer_init_steps",
+    "tau",
+    "steps_per_update",
+    "save_replay_buffer",
+    "init_entcoef",
+    "reward_signal_steps_per_update",
+)
+# Keys that stand directly in a behavior's block: seen one level too high, they tell that the name is missing.
+BEHAVIOR_KEYS: Final = frozenset(
+    {
+        "trainer_type",
+        "hyperparameters",
+        "network_settings",
+        "reward_signals",
+        "init_path",
+        "keep_checkpoints",
+        "checkpoint_interval",
+        "even_checkpoints",
+        "max_steps",
+        "time_horizon",
+        "summary_freq",
+        "threaded",
+        "self_play",
+        "behavioral_cloning",
+    },
+)
+
+
+def read_behaviors(root: Section, findings: Findings) -> tuple[dict[str, BehaviorSettings], BehaviorSettings | None]:
+    """The blocks under `behaviors:` by name, and those of `default_settings:`; None when that is absent or null."""
+    defaults = root.child_layers("default_settings")
+    default_settings = _read_behavior(defaults, "default_settings", findings) if defaults else None
+    behaviors: dict[str, BehaviorSettings] = {}
+    blocks = root.child_layers("behaviors")
+    section = Section(blocks, findings)
+    for name in section.names():
+        own = section.child_layers(name)
+        place = section.place(name)
+        assert place is not None
+        if not name.strip():
+            findings.add(Fault(place=place, problem="a behavior needs a name"))
+        elif "?team=" in name:
+            findings.add(Fault(place=place, problem="write the name without ?team=N; all teams share its settings"))
+        # With its own key as a place, a behavior without any key still has a line for faults between keys.
+        behaviors[name] = _read_behavior([*defaults, *(own or [empty_map(place)])], place.key, findings)
+    return behaviors, default_settings
+
+
+def is_level_missing(behaviors: MapNode) -> bool:
+    """True when a behavior's own keys stand where the names of behaviors belong."""
+    return any(
+        key in BEHAVIOR_KEYS and (isinstance(node, Scalar) or key not in {"self_play", "behavioral_cloning"})
+        for key, node in behaviors.entries.items()
+    )
+
+
+def _read_behavior(layers: list[MapNode], key: str, findings: Findings) -> BehaviorSettings:
+    block = Section(layers, findings)
+    place = layers[-1].place if layers else Place(None, 0, key)
+    is_later = [block.refuse_value("trainer_type", name, f"is {_NOT_YET}, or use ppo") for name in _LATER_TRAINERS]
+    if any(is_later):
+        # Its hyperparameters are not PPO's: checking them would bury the one fault that matters.
+        return BehaviorSettings()
+    block.refuse("self_play", f"self_play is {_NOT_YET}")
+    block.refuse("behavioral_cloning", f"behavioral_cloning is {_NOT_YET}")
+    block.take("trainer_type", kinds.choice(("ppo",)), "ppo")
+    positive = kinds.integer(at_least=1)
+    plain = BehaviorSettings()
+    settings = BehaviorSettings(
+        hyperparameters=_read_hyperparameters(block.child("hyperparameters"), place, findings),
+        network_settings=_read_network(block.child("network_settings")),
+        reward_signals=_read_signals(block, findings),
+        init_path=block.take("init_path", kinds.optional(kinds.text("a path")), None),
+        keep_checkpoints=block.take("keep_checkpoints", positive, plain.keep_checkpoints),
+        checkpoint_interval=block.take("checkpoint_interval", positive, plain.checkpoint_interval),
+        even_checkpoints=block.take("even_checkpoints", kinds.boolean(), plain.even_checkpoints),
+        max_steps=block.take("max_steps", positive, plain.max_steps),
+        time_horizon=block.take("time_horizon", positive, plain.time_horizon),
+        summary_freq=block.take("summary_freq", positive, plain.summary_freq),
+        threaded=block.take("threaded", kinds.boolean(), plain.threaded),
+    )
+    block.close()
+    _warn_of_oddities(settings, block.place("time_horizon") or place, block.place("threaded") or place, findings)
+    return settings
+
+
+def _read_hyperparameters(block: Section, owner: Place, findings: Findings) -> PPOHyperparameters:
+    positive, schedule, plain = kinds.integer(at_least=1), kinds.choice(SCHEDULES), PPOHyperparameters()
+    for key in _SAC_KEYS:
+        block.refuse(key, f"{key} belongs to the trainer sac, which is not supported yet; remove it")
+    # As in ML-Agents: the two other schedules follow the learning rate's unless they are given.
+    rate_schedule = block.take("learning_rate_schedule", schedule, plain.learning_rate_schedule)
+    read = PPOHyperparameters(
+        batch_size=block.take("batch_size", positive, plain.batch_size),
+        buffer_size=block.take("buffer_size", positive, plain.buffer_size),
+        learning_rate=block.take("learning_rate", kinds.number(above=0), plain.learning_rate),
+        learning_rate_schedule=rate_schedule,
+        beta=block.take("beta", kinds.number(at_least=0), plain.beta),
+        beta_schedule=block.take("beta_schedule", schedule, rate_schedule),
+        epsilon=block.take("epsilon", kinds.number(above=0), plain.epsilon),
+        epsilon_schedule=block.take("epsilon_schedule", schedule, rate_schedule),
+        lambd=block.take("lambd", kinds.number(at_least=0, at_most=1), plain.lambd),
+        num_epoch=block.take("num_epoch", positive, plain.num_epoch),
+        shared_critic=block.take("shared_critic", kinds.boolean(), plain.shared_critic),
+    )
+    block.close()
+    if read.buffer_size < read.batch_size:
+        findings.add(
+            Fault(
+                place=block.place("buffer_size") or block.place("batch_size") or owner,
+                problem=f"buffer_size {read.buffer_size} is smaller than batch_size {read.batch_size}: no batch fills",
+                allowed="a buffer_size of at least batch_size",
+            ),
+        )
+    return read
+
+
+def _read_network(block: Section) -> NetworkSettings:
+    plain = NetworkSettings()
+    block.refuse("memory", "memory (recurrent networks) is not supported yet; remove it, or write null")
+    read = NetworkSettings(
+        normalize=block.take("normalize", kinds.boolean(), plain.normalize),
+        hidden_units=block.take("hidden_units", kinds.integer(at_least=1, at_most=65_536), plain.hidden_units),
+        num_layers=block.take("num_layers", kinds.integer(at_least=1, at_most=64), plain.num_layers),
+        vis_encode_type=block.take("vis_encode_type", kinds.choice(ENCODERS), plain.vis_encode_type),
+        goal_conditioning_type=block.take(
+            "goal_conditioning_type",
+            kinds.choice(("hyper", "none")),
+            plain.goal_conditioning_type,
+        ),
+        deterministic=block.take("deterministic", kinds.boolean(), plain.deterministic),
+    )
+    block.close()
+    return read
+
+
+def _read_signals(block: Section, findings: Findings) -> dict[str, RewardSignalSettings]:
+    place = block.place("reward_signals")
+    signals = block.child("reward_signals")
+    if place is None:
+        return {"extrinsic": RewardSignalSettings()}
+    for name in _LATER_SIGNALS:
+        signals.refuse(name, f"the reward signal {name} is {_NOT_YET}")
+    if "extrinsic" not in signals.names():
+        if not set(signals.names()) & set(_LATER_SIGNALS):
+            findings.add(Fault(place=place, problem="there is no reward signal to learn from", allowed="extrinsic"))
+        signals.ignore("extrinsic")
+        signals.close()
+        return {"extrinsic": RewardSignalSettings()}
+    extrinsic = signals.child("extrinsic")
+    plain = RewardSignalSettings()
+    read = RewardSignalSettings(
+        gamma=extrinsic.take("gamma", kinds.number(at_least=0, at_most=1), plain.gamma),
+        strength=extrinsic.take("strength", kinds.number(), plain.strength),
+    )
+    # ML-Agents writes this block into each configuration.yaml; the extrinsic signal has no network to apply it to.
+    _read_network(extrinsic.child("network_settings"))
+    extrinsic.close()
+    signals.close()
+    return {"extrinsic": read}
+
+
+def _warn_of_oddities(settings: BehaviorSettings, horizon: Place, threaded: Place, findings: Findings) -> None:
+    buffer_size = settings.hyperparameters.buffer_size
+    if settings.time_horizon > buffer_size:
+        findings.note(
+            f"{horizon}: time_horizon {settings.time_horizon} is larger than buffer_size {buffer_size}; "
+            "each update cuts the trajectories first",
+        )
+    if settings.threaded:
+        findings.note(
+            f"{threaded}: threaded has no effect here; --collection async lets players run on during an update"
+        )

@@ -1,0 +1,122 @@
+"""From command line and file to `RunSettings`: every fault at once, and nothing launched before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from runtime.learner import BehaviorSettings
+from runtime.settings import kinds
+from runtime.settings.behaviors import read_behaviors
+from runtime.settings.blocks import (
+    Surroundings,
+    read_checkpoints,
+    read_engine,
+    read_environment,
+    read_runtime,
+    read_torch,
+)
+from runtime.settings.bundled import bundled_configuration
+from runtime.settings.command_line import CommandLine, parse_command_line
+from runtime.settings.faults import Fault, Findings, Place
+from runtime.settings.formats import check_format
+from runtime.settings.model import FAKE_SCHEME, FakeScene, RunSettings
+from runtime.settings.nodes import MapNode, Scalar, empty_map, map_of
+from runtime.settings.parameters import read_parameters
+from runtime.settings.sections import Section
+from runtime.settings.yaml_reader import read_file
+
+DEFAULT_SCENE = "basic"
+DEFAULT_RUN_ID = "ppo"
+
+
+def parse_run_settings(argv: Sequence[str], around: Surroundings, *, version: str) -> RunSettings:
+    """The settings that `argv` (without the program's name) asks for.
+
+    Raises ConfigError with all faults of file and flags, UsageError for unknown flags. `--help` and `--version` print
+    and raise SystemExit(0). Neither the environment's variables nor earlier calls have any influence.
+    """
+    command = parse_command_line(argv, version)
+    if command.config is not None:
+        file, scene = read_file(Path(command.config)), None
+        _check_configuration(file, command.config)
+    else:
+        file, scene, command = _without_config(command, around)
+    findings = Findings()
+    for warning in command.warnings:
+        findings.note(warning)
+    settings = _read(Section([file, command.layer], findings), around, findings, scene)
+    findings.raise_if_any()
+    if command.config is None and scene is None:
+        settings = replace(settings, default_settings=BehaviorSettings())
+    settings = replace(settings, config=command.config, bundled_scene=scene, warnings=findings.warnings)
+    return _with_deterministic(settings) if settings.deterministic else settings
+
+
+def _check_configuration(file: MapNode, path: str) -> None:
+    check_format(file)
+    named = [file.entries.get(key) for key in ("behaviors", "default_settings")]
+    if all(node is None or (isinstance(node, Scalar) and node.is_null) for node in named):
+        findings = Findings()
+        problem = "there is neither `behaviors:` nor `default_settings:`, so nothing could be trained"
+        findings.add(Fault(place=Place(Path(path).name, 0, ""), problem=problem))
+        findings.raise_if_any()
+
+
+def _without_config(command: CommandLine, around: Surroundings) -> tuple[MapNode, str | None, CommandLine]:
+    """The bundled configuration of the scene that is asked for, else an empty one; the scene; the flags."""
+    env_block = command.layer.entries.get("env_settings", empty_map())
+    assert isinstance(env_block, MapNode)
+    env = env_block.entries.get("env_path")
+    if env is None:
+        node = Scalar(Place(None, 0, "--env"), FAKE_SCHEME + DEFAULT_SCENE)
+        block = map_of([*env_block.entries.items(), ("env_path", node)])
+        layer = map_of([*command.layer.entries.items(), ("env_settings", block)])
+        command, env = replace(command, layer=layer), node
+    assert isinstance(env, Scalar)
+    if not env.text.startswith(FAKE_SCHEME):
+        return empty_map(), None, command
+    scene = FakeScene(env.text).scene
+    file = bundled_configuration(scene) if scene in around.scenes else None
+    return (empty_map(), None, command) if file is None else (file, scene, command)
+
+
+def _read(root: Section, around: Surroundings, findings: Findings, scene: str | None) -> RunSettings:
+    behaviors, default_settings = read_behaviors(root, findings)
+    ours = read_runtime(root.child("runtime"), findings)
+    environment = read_environment(root, ours, around, findings)
+    read_torch(root.child("torch_settings"), findings)
+    workers = ours.workers
+    if workers is not None and workers > environment.num_envs:
+        findings.note(
+            f"{workers} workers were asked for, and each drives at least one player: {environment.num_envs} are started",
+        )
+    settings = RunSettings(
+        behaviors=behaviors,
+        default_settings=default_settings,
+        environment=environment,
+        engine=read_engine(root.child("engine_settings")),
+        checkpoints=read_checkpoints(root.child("checkpoint_settings"), scene or DEFAULT_RUN_ID, findings),
+        environment_parameters=read_parameters(root, findings),
+        collection=ours.collection,
+        workers=min(workers or around.cores, environment.num_envs),
+        actor_system=ours.actor_system,
+        stop_at=ours.stop_at,
+        restart_envs_at=ours.restart_envs_at,
+        deterministic=ours.deterministic,
+        debug=root.take("debug", kinds.boolean(), False),
+    )
+    root.close()
+    return settings
+
+
+def _with_deterministic(settings: RunSettings) -> RunSettings:
+    """The same with every network deterministic, as the flag asks."""
+
+    def changed(behavior: BehaviorSettings) -> BehaviorSettings:
+        return replace(behavior, network_settings=replace(behavior.network_settings, deterministic=True))
+
+    behaviors: Mapping[str, BehaviorSettings] = {name: changed(own) for name, own in settings.behaviors.items()}
+    default = None if settings.default_settings is None else changed(settings.default_settings)
+    return replace(settings, behaviors=behaviors, default_settings=default)

@@ -1,0 +1,142 @@
+"""Writes resolved settings as YAML: the `configuration.yaml` of a run, which can be given as CONFIG again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TypeAlias
+
+import yaml
+
+from runtime.learner import BehaviorSettings
+from runtime.settings import kinds
+from runtime.settings.blocks import SEED_MAX
+from runtime.settings.faults import FaultsError, Findings
+from runtime.settings.model import (
+    ConstantParameter,
+    Editor,
+    EnvTarget,
+    Executable,
+    FakeScene,
+    GaussianSampler,
+    MultiRangeUniformSampler,
+    ParameterSettings,
+    RunSettings,
+    UniformSampler,
+)
+from runtime.settings.sections import Section
+from runtime.settings.yaml_reader import read_file
+
+Plain: TypeAlias = "bool | int | float | str | Sequence[Plain] | Mapping[str, Plain] | None"
+
+
+def to_yaml(settings: RunSettings, *, player_seeds: Mapping[int, Sequence[int]] | None = None) -> str:
+    """All options of a run with ML-Agents' keys, ours under `runtime:`.
+
+    player_seeds: what each environment's incarnations were given, by env id. `force` is written as false: a file that
+    is used again must not delete what it led to.
+    """
+    env, saved, engine = settings.environment, settings.checkpoints, settings.engine
+    default = settings.default_settings
+    content: dict[str, Plain] = {
+        "default_settings": None if default is None else _behavior(default),
+        "behaviors": {name: _behavior(behavior) for name, behavior in settings.behaviors.items()},
+        "env_settings": {
+            "env_path": _env_path(env.target),
+            "env_args": list(env.env_args) or None,
+            "base_port": env.base_port,
+            "num_envs": env.num_envs,
+            "num_areas": env.num_areas,
+            "timeout_wait": env.timeout_wait_s,
+            "seed": env.seed,
+            "max_lifetime_restarts": env.restarts.lifetime,
+            "restarts_rate_limit_n": env.restarts.rate_n,
+            "restarts_rate_limit_period_s": env.restarts.rate_period_s,
+        },
+        "engine_settings": {
+            **asdict(engine),
+            "no_graphics": env.no_graphics,
+            "no_graphics_monitor": env.no_graphics_monitor,
+        },
+        "environment_parameters": {
+            name: _parameter(parameter) for name, parameter in settings.environment_parameters.items()
+        }
+        or None,
+        "checkpoint_settings": {
+            "run_id": saved.run_id,
+            "initialize_from": saved.initialize_from,
+            "load_model": False,
+            "resume": saved.resume,
+            "force": False,
+            "train_model": False,
+            "inference": saved.inference,
+            "results_dir": saved.results_dir,
+        },
+        "torch_settings": {"device": None},
+        "debug": settings.debug,
+        "runtime": _ours(settings, player_seeds or {}),
+    }
+    text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
+    return text
+
+
+def recorded_seed(configuration: Path) -> int | None:
+    """The seed in the `configuration.yaml` of an earlier run; None when the file or the seed is missing or damaged.
+
+    A run that is resumed without `--seed` goes on with it, because the players' seeds follow from it.
+    """
+    findings = Findings()
+    try:
+        root = Section([read_file(configuration)], findings)
+    except FaultsError:
+        return None
+    seed = root.child("env_settings").take("seed", kinds.optional(kinds.integer(at_least=0, at_most=SEED_MAX)), None)
+    return None if findings.faults else seed
+
+
+def _ours(settings: RunSettings, player_seeds: Mapping[int, Sequence[int]]) -> dict[str, Plain]:
+    return {
+        "actor_system": settings.actor_system,
+        "collection": settings.collection,
+        "workers": settings.workers,
+        "step_timeout": settings.environment.step_timeout_s,
+        "stop_at": settings.stop_at,
+        "restart_envs_at": settings.restart_envs_at,
+        "bind": settings.environment.bind,
+        "base_port_fixed": settings.environment.is_base_port_fixed,
+        "deterministic": settings.deterministic,
+        "player_seeds": {str(env_id): list(seeds) for env_id, seeds in sorted(player_seeds.items())},
+    }
+
+
+def _behavior(settings: BehaviorSettings) -> Plain:
+    content: dict[str, Plain] = asdict(settings)
+    network = content["network_settings"]
+    assert isinstance(network, dict)
+    network["memory"] = None
+    return {**content, "self_play": None, "behavioral_cloning": None}
+
+
+def _env_path(target: EnvTarget) -> str | None:
+    match target:
+        case Editor():
+            return None
+        case FakeScene(url):
+            return url
+        case Executable(path):
+            return path
+
+
+def _parameter(parameter: ParameterSettings) -> Plain:
+    match parameter:
+        case ConstantParameter(value):
+            return value
+        case UniformSampler():
+            name = "uniform"
+        case GaussianSampler():
+            name = "gaussian"
+        case MultiRangeUniformSampler(intervals, seed):
+            pairs = [list(pair) for pair in intervals]
+            return {"sampler_type": "multirangeuniform", "sampler_parameters": {"intervals": pairs, "seed": seed}}
+    return {"sampler_type": name, "sampler_parameters": asdict(parameter)}
