@@ -20,7 +20,7 @@ QUESTIONS = frozenset({"--help", "--list", "--version"})
 
 
 def run_bounded(command: Sequence[str], folder: Path, timeout_s: float) -> tuple[int, str]:
-    """Exit code and output of a command in `folder`; one that takes longer is killed, with all it started, and fails."""
+    """Exit code and output of a command in `folder`; one that takes longer is killed with all it started, and fails."""
     environment: Mapping[str, str] = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     process = subprocess.Popen(
         command,
