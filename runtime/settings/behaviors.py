@@ -122,7 +122,7 @@ def _read_hyperparameters(block: Section, owner: Place, findings: Findings) -> P
         shared_critic=block.take("shared_critic", kinds.boolean(), plain.shared_critic),
     )
     block.close()
-    if read.buffer_size < read.batch_size:
+    if read.buffer_size < read.batch_size and block.is_good("buffer_size", "batch_size"):
         findings.add(
             Fault(
                 place=block.place("buffer_size") or block.place("batch_size") or owner,

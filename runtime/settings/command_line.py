@@ -104,8 +104,8 @@ def parse_command_line(argv: Sequence[str], version: str) -> CommandLine:
     for flag in FLAGS:
         if flag.name in given and given[flag.name] is not False:
             text = str(given[flag.name]) if flag.value else "true"
-            # Quoted, so that the empty text of `--env ""` is not taken for "not given".
-            node = Scalar(Place(None, 0, flag.name), text, is_quoted=True)
+            # The empty text of `--env ""` is a text, and not "nothing given".
+            node = Scalar(Place(None, 0, flag.name), text, is_quoted=not text)
             sections.setdefault(flag.section, []).append((flag.key, node))
     if "--load" in hidden:
         sections.setdefault(_SAVED, []).append(("resume", Scalar(Place(None, 0, "--load"), "true")))

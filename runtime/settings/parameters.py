@@ -36,22 +36,20 @@ _ALLOWED = "a number, or a block with sampler_type and sampler_parameters"
 
 
 def _read_block(block: Section, findings: Findings, node: MapNode) -> ParameterSettings:
-    block.refuse("curriculum", "curriculum (lessons) is not supported yet; give a number or a sampler")
     if "curriculum" in node.entries:
-        block.ignore("sampler_type")
-        block.ignore("sampler_parameters")
-        block.close()
+        block.refuse("curriculum", "curriculum (lessons) is not supported yet; give a number or a sampler")
         return ConstantParameter(0.0)
     if "sampler_type" not in node.entries:
         findings.add(Fault(place=node.place, problem="sampler_type is missing", allowed=_ALLOWED))
+        return ConstantParameter(0.0)
     sampler_type = block.take("sampler_type", kinds.choice(SAMPLERS), "constant")
     options = block.child("sampler_parameters")
     block.close()
     sampler = _read_sampler(sampler_type, options)
-    is_known = sampler_type == "constant" and block.place("sampler_type") is None
-    if not is_known:
+    if block.is_good("sampler_type"):
         options.close()
-    if isinstance(sampler, UniformSampler) and sampler.min_value > sampler.max_value:
+    is_checkable = options.is_good("min_value", "max_value")
+    if isinstance(sampler, UniformSampler) and is_checkable and sampler.min_value > sampler.max_value:
         place = options.place("min_value") or options.place("max_value") or node.place
         problem = f"min_value {sampler.min_value:g} is above max_value {sampler.max_value:g}"
         findings.add(Fault(place=place, problem=problem, allowed="min_value of at most max_value"))

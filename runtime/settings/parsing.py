@@ -90,7 +90,7 @@ def _read(root: Section, around: Surroundings, findings: Findings, scene: str | 
     workers = ours.workers
     if workers is not None and workers > environment.num_envs:
         findings.note(
-            f"{workers} workers were asked for, and each drives at least one player: {environment.num_envs} are started",
+            f"{workers} workers were asked for; each drives at least one player, so {environment.num_envs} are started",
         )
     settings = RunSettings(
         behaviors=behaviors,

@@ -22,6 +22,7 @@ class Section:
         self._layers = tuple(layers)
         self._findings = findings
         self._known: dict[str, None] = {}
+        self._refused: set[str] = set()
 
     def take(self, key: str, kind: Kind[T], default: T) -> T:
         """The value of `key`, or `default` where no layer has a good one. Faults are logged."""
@@ -34,6 +35,7 @@ class Section:
             try:
                 value = kind.parse(node)
             except ValueError:
+                self._refused.add(key)
                 self._findings.add(_not_allowed(node, layer.keys[key], kind.allowed))
         return value
 
@@ -41,6 +43,10 @@ class Section:
         """Where the value of `key` that counts was written; None when it was not."""
         places = [layer.keys[key] for layer in self._layers if key in layer.entries]
         return places[-1] if places else None
+
+    def is_good(self, *keys: str) -> bool:
+        """True when none of these keys was taken with a fault, so that a rule about them can be checked."""
+        return self._refused.isdisjoint(keys)
 
     def child(self, key: str) -> Section:
         """The block under `key`; an absent one is empty."""

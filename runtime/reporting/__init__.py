@@ -1,0 +1,1 @@
+"""The reports of a run besides its summary: TensorBoard events, timers and the training status."""

@@ -1,0 +1,85 @@
+"""TensorBoard events, written as they come.
+
+TensorBoard's own file writer imports TensorFlow to open a file, and writes on a thread whose errors nobody sees. Here
+its record format and messages are used on a file of ours: events are in the file when `add` returns, and a full disk is
+said once and does not end the training.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
+
+FILE_VERSION = "brain.Event:2"
+"""The first event of each file: TensorBoard takes a file without it for one of another kind."""
+
+
+class EventWriter:
+    """The events of one behavior, in one new file of `folder`.
+
+    started_s: seconds since 1970, part of the file's name, so that TensorBoard reads the files of a resumed run in
+    order. warn: takes one sentence when a write fails for the first time; later failures are silent.
+    """
+
+    def __init__(self, folder: Path, *, started_s: float, warn: Callable[[str], None]) -> None:
+        self._path = folder / f"events.out.tfevents.{int(started_s):010d}.{os.getpid()}.0"
+        self._warn = warn
+        self._file: BinaryIO | None = None
+        self._is_failed = False
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            # Not buffered: a record is in the file, or the error is known, when `write` returns.
+            self._file = self._path.open("ab", buffering=0)
+        except OSError as error:
+            self._fail(error)
+            return
+        self._write(Event(wall_time=started_s, file_version=FILE_VERSION))
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
+    def add(self, step: int, values: Mapping[str, float], *, now_s: float) -> None:
+        """Writes one event with a value for each tag. step: agent steps. now_s: seconds since 1970.
+
+        Values that are not finite are left out, because TensorBoard draws no curve around them.
+        """
+        scalars = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items() if math.isfinite(value)]
+        if scalars:
+            self._write(Event(wall_time=now_s, step=step, summary=Summary(value=scalars)))
+
+    def close(self) -> None:
+        """Closes the file; may be called twice."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _write(self, event: Event) -> None:
+        if self._file is None:
+            return
+        try:
+            end = self._file.tell()
+            try:
+                RecordWriter(self._file).write(event.SerializeToString())
+            except OSError:
+                # Half a record would hide all later ones from a reader.
+                self._file.truncate(end)
+                raise
+        except OSError as error:
+            self._fail(error)
+
+    def _fail(self, error: OSError) -> None:
+        if not self._is_failed:
+            reason = error.strerror or str(error)
+            self._warn(
+                f"cannot write TensorBoard events to {self._path}: {reason}. Training goes on; curves have gaps."
+            )
+        self._is_failed = True

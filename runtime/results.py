@@ -1,0 +1,131 @@
+"""`summary.json`, which people and programs read, and how every file of a run is written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from runtime.errors import StorageError
+
+ExitReason = Literal[
+    "max_steps",
+    "stop_at",
+    "interrupted",
+    "terminated",
+    "environment_failure",
+    "trainer_failure",
+    "storage_failure",
+]
+Json = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """What `summary.json` says; the keys are public and explained in the documentation.
+
+    Mappings by brain have the behavior's name as key, without `?team=N`. exit_reason and policy_sha256 are None while
+    the run goes on. elapsed_s, steps_per_s: real time. restarts: by env id, workers: by worker number, zeros included.
+    """
+
+    run_id: str
+    seed: int
+    elapsed_s: float = 0.0
+    exit_reason: ExitReason | None = None
+    env_steps: int = 0
+    agent_steps: int = 0
+    decisions: int = 0
+    steps_per_s: float = 0.0
+    mean_reward: Mapping[str, float | None] = field(default_factory=dict)
+    mean_episode_length: Mapping[str, float | None] = field(default_factory=dict)
+    episodes: Mapping[str, int] = field(default_factory=dict)
+    policy_version: Mapping[str, int] = field(default_factory=dict)
+    policy_sha256: Mapping[str, str | None] = field(default_factory=dict)
+    lost_steps: Mapping[str, int] = field(default_factory=dict)
+    unreported_steps_max: int = 0
+    restarts: Mapping[int, int] = field(default_factory=dict)
+    workers: Mapping[int, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Json]:
+        """The document as JSON values; a number that is not finite becomes null."""
+        return {
+            "run_id": self.run_id,
+            "seed": self.seed,
+            "elapsed_s": _finite(self.elapsed_s),
+            "exit_reason": self.exit_reason,
+            "env_steps": self.env_steps,
+            "agent_steps": self.agent_steps,
+            "decisions": self.decisions,
+            "steps_per_s": _finite(self.steps_per_s),
+            "mean_reward": {brain: _finite(mean) for brain, mean in self.mean_reward.items()},
+            "mean_episode_length": {brain: _finite(mean) for brain, mean in self.mean_episode_length.items()},
+            "episodes": dict(self.episodes),
+            "policy_version": dict(self.policy_version),
+            "policy_sha256": dict(self.policy_sha256),
+            "lost_steps": dict(self.lost_steps),
+            "unreported_steps_max": self.unreported_steps_max,
+            "restarts": {str(env_id): count for env_id, count in sorted(self.restarts.items())},
+            "workers": {str(worker): count for worker, count in sorted(self.workers.items())},
+        }
+
+
+def write_json_atomically(path: Path, document: Json) -> None:
+    """Writes a JSON document; who reads meanwhile, or after a crash, finds the old or the new one.
+
+    Numbers that are not finite become null. Raises StorageError when the folder cannot be written.
+    """
+    text = json.dumps(_without_nan(document), indent=2, ensure_ascii=False, allow_nan=False)
+    # A name from the wire may hold half a surrogate pair, which UTF-8 cannot carry.
+    write_atomically(path, text.encode("utf-8", "backslashreplace") + b"\n")
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes a file by way of a temporary one beside it, made durable before it takes the name.
+
+    Raises StorageError; the old file is untouched then, and the temporary one is gone.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StorageError(f"cannot write {path}: {reason}. Check free space and permissions.") from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes new and renamed entries of a folder durable. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
+
+
+def _without_nan(value: Json) -> Json:
+    match value:
+        case str():
+            return value
+        case float():
+            return _finite(value)
+        case Mapping():
+            return {key: _without_nan(inner) for key, inner in value.items()}
+        case Sequence():
+            return [_without_nan(inner) for inner in value]
+    return value
