@@ -1,0 +1,67 @@
+"""The trainer's actions, checked more strictly than Unity would: what a world gets is complete and legal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fakeunity.errors import TrainerMistakeError
+from fakeunity.rows import Actions, BehaviorSpec, Rows
+from runtime.players.wire import communicator_pb2 as pb
+
+
+def read_actions(spec: BehaviorSpec, rows: Rows, received: Sequence[pb.AgentActionProto]) -> Actions:
+    """The action rows received for the waiting agents of `rows`, the rows last sent.
+
+    Raises TrainerMistakeError when their number or width is wrong, a discrete action is out of range or masked, or a
+    continuous one is not finite.
+    """
+    waiting = rows.waiting()
+    if len(received) != len(waiting):
+        raise TrainerMistakeError(
+            f"behavior {spec.name!r}: {len(received)} action rows arrived for {len(waiting)} waiting agents; "
+            "send one row per agent that is not done, in the order of the last message"
+        )
+    continuous = _table(spec, "continuous", [row.continuous_actions for row in received], spec.continuous)
+    discrete = _table(spec, "discrete", [row.discrete_actions for row in received], len(spec.branches))
+    actions = Actions(continuous.astype(np.float32), discrete.astype(np.int64))
+    if spec.continuous and not np.isfinite(actions.continuous).all():
+        agent, column = (int(place) for place in np.argwhere(~np.isfinite(actions.continuous))[0])
+        raise TrainerMistakeError(
+            f"behavior {spec.name!r}, agent {waiting[agent]}: continuous action {column} is "
+            f"{actions.continuous[agent, column]}; only finite numbers are actions"
+        )
+    if spec.branches:
+        _check_branches(spec, rows, actions)
+    return actions
+
+
+def _table(spec: BehaviorSpec, kind: str, lists: Sequence[Sequence[float]], width: int) -> NDArray[np.float64]:
+    widths = {len(values) for values in lists}
+    if widths - {width}:
+        raise TrainerMistakeError(
+            f"behavior {spec.name!r}: an action row with {max(widths - {width})} {kind} actions arrived, expected {width}"
+        )
+    if not width:
+        return np.zeros((len(lists), 0))
+    return np.array([value for values in lists for value in values], np.float64).reshape(len(lists), width)
+
+
+def _check_branches(spec: BehaviorSpec, rows: Rows, actions: Actions) -> None:
+    discrete = actions.discrete
+    sizes = np.array(spec.branches, np.int64)
+    wrong = (discrete < 0) | (discrete >= sizes)
+    if not wrong.any() and rows.mask is not None:
+        offsets = np.cumsum(sizes) - sizes
+        mask = rows.mask[~rows.done]
+        wrong = np.take_along_axis(mask, discrete + offsets, axis=1)
+    if not wrong.any():
+        return
+    agent, branch = (int(place) for place in np.argwhere(wrong)[0])
+    action, size = int(discrete[agent, branch]), int(sizes[branch])
+    reason = f"is masked for it; {size} actions, see action_mask" if 0 <= action < size else f"is not in 0..{size - 1}"
+    raise TrainerMistakeError(
+        f"behavior {spec.name!r}, agent {rows.waiting()[agent]}, branch {branch}: action {action} {reason}"
+    )

@@ -1,0 +1,159 @@
+"""`python -m fakeunity`: run a player, list the scenes, install an executable. Exit codes: 0, 1 (trouble), 2 (usage)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fakeunity.arguments import PLAYER_KEYS, Arguments, split_arguments
+from fakeunity.errors import ConnectError, SpecError, TrainerMistakeError
+from fakeunity.scenes.catalogue import SCENES
+from fakeunity.spec import PlayerSpec, from_options, integer, parse_url
+
+BASE_PORT = 5005
+CONNECT_S = 60
+ENV_ID_VARIABLE = "FAKEUNITY_ENV_ID"
+
+USAGE = """\
+python -m fakeunity SCENE --mlagents-port N [options]   a player, as a Unity build would be one
+python -m fakeunity install SCENE FILE [options]        writes an executable FILE that is such a player
+python -m fakeunity --list                              the scenes
+
+options: --agents K              agents of each behavior (1 to 1024)
+         --seed S                mixed into every episode's randomness
+         --delay-ms A-B          wall time before each answer
+         --journal DIR           one JSON line per exchange in DIR/<env id>-<pid>.jsonl
+         --env-id N              names the journal (default: $FAKEUNITY_ENV_ID, else the port - 5005)
+         --connect-timeout-s N   how long to wait for the trainer's port (default 60)
+         -logFile FILE           where the player writes its few lines ("-": standard output)
+Other words with one dash, as Unity builds take them, are let pass.
+"""
+
+
+class _Log:
+    """The player's few lines, to the file of -logFile or to standard error."""
+
+    def __init__(self, log_file: str | None) -> None:
+        self._file = sys.stdout if log_file == "-" else sys.stderr
+        if log_file not in (None, "", "-"):
+            path = Path(str(log_file))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("a", buffering=1)  # noqa: SIM115 - open as long as the process
+
+    def line(self, text: str) -> None:
+        """One line for whoever looks."""
+        self._file.write(f"fakeunity: {text}\n")
+        self._file.flush()
+
+    def error(self, text: str) -> None:
+        """A line that stands on standard error too, wherever the others go."""
+        self.line(f"error: {text}")
+        if self._file is not sys.stderr:
+            _complain(text)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"fakeunity: {text}\n")
+
+
+def main(argv: Sequence[str], *, installed: str | None = None) -> int:
+    """Runs one command and gives its exit code; `installed` is the URL of the player that an installed file is."""
+    try:
+        arguments = split_arguments(argv)
+        if "help" in arguments.flags:
+            sys.stdout.write(USAGE)
+            return 0
+        if "version" in arguments.flags:
+            _say("fakeunity, communicator 1.5.0, package 3.0.0")
+            return 0
+        if "list" in arguments.flags:
+            for card in SCENES.values():
+                _say(f"{card.name:10} best reward {card.best_reward:5.2f}   {card.sentence}")
+            return 0
+        if installed is None and arguments.words[:1] == ("install",):
+            return _install(arguments)
+        return _play(arguments, installed)
+    except SpecError as error:
+        _complain(f"{error}")
+        return 2
+
+
+def _split_options(arguments: Arguments) -> tuple[list[tuple[str, str]], dict[str, str]]:
+    """Options that describe the player, and those that describe this one run of it."""
+    run = [(key, value) for key, value in arguments.options if key in PLAYER_KEYS]
+    if len(dict(run)) < len(run):
+        raise SpecError("one of --mlagents-port, --env-id, --connect-timeout-s is given twice; give it once")
+    return [pair for pair in arguments.options if pair[0] not in PLAYER_KEYS], dict(run)
+
+
+def _spec(scene: str, options: list[tuple[str, str]], base: PlayerSpec | None) -> PlayerSpec:
+    spec = from_options(scene, options, base)
+    if spec.link == "memory":
+        raise SpecError("link=memory has no process of its own; it is for the trainer: --env 'fake:SCENE?link=memory'")
+    return spec
+
+
+def _install(arguments: Arguments) -> int:
+    from fakeunity.install import install  # players do not need it
+
+    options, run = _split_options(arguments)
+    if run:
+        raise SpecError(f"--{next(iter(run)).replace('_', '-')} is given when the file is run, not when it is written")
+    if len(arguments.words) != 3:
+        raise SpecError(f"install takes a scene and a file, not {arguments.words[1:]}; see --help")
+    _, scene, file = arguments.words
+    spec = _spec(scene, options, None)
+    try:
+        install(spec, Path(file))
+    except OSError as error:
+        _complain(f"cannot write {file!r}: {error.strerror}; name a file in a folder that exists")
+        return 1
+    _say(f"wrote {file}: scene {spec.scene}, {spec.agents} agents")
+    return 0
+
+
+def _play(arguments: Arguments, installed: str | None) -> int:
+    base = None if installed is None else parse_url(installed)
+    if base is None and not arguments.words:
+        raise SpecError("no scene given; --list shows them, --help the rest")
+    # Words after the scene are nobody's; Unity would not mind them either.
+    scene = arguments.words[0] if base is None else base.scene
+    options, run = _split_options(arguments)
+    spec = _spec(scene, options, base)
+    if "mlagents_port" not in run:
+        raise SpecError("no --mlagents-port N: there is no trainer to play for, and no graphics to watch")
+    port = integer("--mlagents-port", run["mlagents_port"], 1, 65535)
+    connect_s = integer("--connect-timeout-s", run.get("connect_timeout_s", str(CONNECT_S)), 1, 86400)
+    default_env = os.environ.get(ENV_ID_VARIABLE) or str(max(0, port - BASE_PORT))
+    env_id = integer("--env-id", run.get("env_id", default_env), 0, 2**31 - 1)
+    try:
+        log = _Log(arguments.log_file)
+        return _run(spec, log, port=port, connect_s=connect_s, env_id=env_id)
+    except OSError as error:
+        _complain(f"{error}")
+        return 1
+
+
+def _run(spec: PlayerSpec, log: _Log, *, port: int, connect_s: int, env_id: int) -> int:
+    # numpy, protobuf and grpc take longer to load than a usage error should take to appear.
+    from fakeunity import grpc_player
+    from fakeunity.memory import open_player
+
+    log.line(f"scene {spec.scene}, {spec.agents} agents, pid {os.getpid()}, env {env_id}")
+    player = open_player(spec, env_id=env_id)
+    try:
+        grpc_player.run(player, port, connect_s=connect_s, report=log.line)
+    except (ConnectError, TrainerMistakeError) as error:
+        log.error(str(error))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        player.close()
+    return 0

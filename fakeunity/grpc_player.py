@@ -1,0 +1,61 @@
+"""The player as a gRPC client, as Unity is one: it dials the trainer and calls Exchange until it is told to stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import grpc
+
+from fakeunity.errors import ConnectError, TrainerMistakeError
+from fakeunity.memory import MemoryPlayer
+from fakeunity.wire import EXCHANGE_PATH, closing_bytes
+
+CHANNEL_OPTIONS = (
+    ("grpc.enable_http_proxy", 0),  # a proxy from the environment cannot reach this machine's own loopback
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 500),
+)
+CLOSING_CALL_S = 1.0
+
+
+def run(player: MemoryPlayer, port: int, *, connect_s: float, report: Callable[[str], None]) -> None:
+    """Plays until the trainer says stop or is gone; both are a normal end.
+
+    A call has no deadline, as the trainer may think for minutes, but the first connection has: `connect_s` seconds.
+    Raises ConnectError, or TrainerMistakeError after having told the trainer that the player closes.
+    """
+    with grpc.insecure_channel(f"localhost:{port}", options=CHANNEL_OPTIONS) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=connect_s)
+        except grpc.FutureTimeoutError as error:
+            raise ConnectError(
+                f"nobody serves port {port} on localhost after {connect_s:g} s; start the trainer first, "
+                "or give its port with --mlagents-port"
+            ) from error
+        report(f"connected to port {port}")
+        # Without serializers the calls take and give the very bytes.
+        exchange = channel.unary_unary(EXCHANGE_PATH)
+        call = player.exchange(None)
+        try:
+            while call is not None:
+                reply: bytes = exchange(call)
+                call = player.exchange(reply)
+                delay_s = player.next_delay_s()
+                if delay_s:
+                    time.sleep(delay_s)
+        except grpc.RpcError as error:
+            report(f"the trainer is gone: {error.code().name}")
+        except TrainerMistakeError:
+            _say_goodbye(exchange)
+            raise
+        else:
+            report("the trainer asked to stop")
+
+
+def _say_goodbye(exchange: Callable[..., bytes]) -> None:
+    try:
+        exchange(closing_bytes(), timeout=CLOSING_CALL_S)
+    except grpc.RpcError:
+        pass  # nobody listens any more, and there is nothing left to say

@@ -1,0 +1,44 @@
+"""`link=memory`: the player inside the caller's process, the same bytes without a socket."""
+
+from __future__ import annotations
+
+from fakeunity.delay import Delays
+from fakeunity.journal import Journal
+from fakeunity.player import Player
+from fakeunity.side_channels import Sampler
+from fakeunity.spec import PlayerSpec
+
+
+class MemoryPlayer:
+    """A player whose calls the host asks for instead of receiving them; see `open_player`."""
+
+    def __init__(self, player: Player, delays: Delays | None) -> None:
+        self._player = player
+        self._delays = delays
+
+    def exchange(self, request_reply: bytes | None) -> bytes | None:
+        """The player's next call: with None the first one, with the reply to its last call the one that follows.
+
+        None when the player has ended, and for ever after. Raises TrainerMistakeError as `Player.reply` does.
+        """
+        return self._player.hello() if request_reply is None else self._player.reply(request_reply)
+
+    def next_delay_s(self) -> float:
+        """How long the host should wait, without blocking, before it looks at the next call; 0 without delay_ms."""
+        return 0.0 if self._delays is None else self._delays.next_s()
+
+    @property
+    def parameters(self) -> dict[str, float | Sampler]:
+        """The environment parameters that the player was given so far."""
+        return dict(self._player.parameters)
+
+    def close(self) -> None:
+        """Ends the player and closes its journal; harmless twice."""
+        self._player.close()
+
+
+def open_player(spec: PlayerSpec, *, env_id: int = 0) -> MemoryPlayer:
+    """A new player of `spec`, whatever its link. `env_id` names its journal. Raises OSError if that cannot be opened."""
+    journal = None if spec.journal is None else Journal(spec.journal, env_id)
+    delays = None if spec.delay_ms is None else Delays(spec.delay_ms, seed=spec.seed, env_id=env_id)
+    return MemoryPlayer(Player(spec.scene, agents=spec.agents, seed=spec.seed, journal=journal), delays)
