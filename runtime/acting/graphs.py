@@ -1,0 +1,180 @@
+"""The acting graph: one ONNX file per policy version, loaded, checked and run.
+
+Inputs `obs_0` … `obs_{k-1}`, float32 [batch, *shape], in the order of the brain's observation specs. Outputs, those
+that apply: `mean` [batch, c] and the constant `log_std` [c]; `logits` [batch, sum of branch sizes], raw; `value`
+[batch, streams].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runtime.errors import InternalError, ShapeError
+from runtime.experience.brains import BrainParameters, Floats
+
+# onnxruntime ships no types: sessions are Any. It is imported when the first graph is loaded (0.2 s).
+Session = Any
+
+_OUTPUT_RANKS = {"mean": 2, "log_std": 1, "logits": 2, "value": 2}
+_PROBE_ROWS = 33
+_PROBE_SIZES = (1, 2, 3, 7, 15, 32)
+
+
+class Heads(NamedTuple):
+    """What a graph says about n rows: mean float32 (n, c), logits (n, sum of branches), value (n, streams), or None."""
+
+    mean: Floats | None
+    logits: Floats | None
+    value: Floats | None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphShape:
+    """Shapes of a graph without the batch axis; sizes are 0 for a head that it lacks."""
+
+    observations: tuple[tuple[int, ...], ...]
+    continuous_size: int
+    logits_size: int
+    streams: int
+
+    def __str__(self) -> str:
+        taken = ", ".join(map(str, self.observations)) or "none"
+        return f"observations {taken}; continuous actions {self.continuous_size}; logits {self.logits_size}"
+
+
+class ActingGraph:
+    """A graph ready to run on one thread.
+
+    Raises InternalError when the bytes are no graph that onnxruntime loads, ShapeError when its inputs or outputs are
+    not those of an acting graph. name: what errors call it.
+    """
+
+    def __init__(self, body: bytes, *, name: str) -> None:
+        self.name = name
+        self.session = _open_session(body, name)
+        self.shape = _read_shape(self.session, name)
+        self._inputs = [f"obs_{index}" for index in range(len(self.shape.observations))]
+        present = [each.name for each in self.session.get_outputs()]
+        self._outputs = [each for each in present if each != "log_std"]
+        self._places = [self._outputs.index(head) if head in self._outputs else None for head in Heads._fields]
+        # A constant of the graph: read once instead of with every run.
+        self.log_std: Floats | None = None
+        if "log_std" in present:
+            self.log_std = self.session.run(["log_std"], _probe(self.shape, 1))[0]
+            if not np.isfinite(self.log_std).all():
+                raise InternalError(f"{name} has a log_std that is not finite: {self.log_std!r}; training has diverged")
+        self.std = None if self.log_std is None else np.exp(self.log_std)
+
+    def check_fits(self, brain: BrainParameters) -> None:
+        """Raises ShapeError, naming both, unless the graph takes the brain's observations and gives its actions."""
+        wanted = GraphShape(
+            tuple(each.shape for each in brain.observation_specs),
+            brain.action_spec.continuous_size,
+            brain.action_spec.mask_size,
+            self.shape.streams,
+        )
+        if wanted != self.shape:
+            raise ShapeError(
+                f"{self.name} does not fit brain {brain.brain_name!r}: the graph has {self.shape}; "
+                f"the brain has {wanted}. A policy acts only for the brain that it was made for; start a new run for a changed one."
+            )
+
+    def run(self, observations: Sequence[Floats]) -> Heads:
+        """The heads of all rows, in one call."""
+        results = self.session.run(self._outputs, dict(zip(self._inputs, observations, strict=True)))
+        return Heads(*(None if place is None else results[place] for place in self._places))
+
+    def run_row_by_row(self, observations: Sequence[Floats]) -> Heads:
+        """The same, one row per call: for a graph whose rows depend on their company."""
+        rows = [self.run([each[row : row + 1] for each in observations]) for row in range(len(observations[0]))]
+        mean, logits, value = (None if parts[0] is None else np.concatenate(parts) for parts in zip(*rows, strict=True))
+        return Heads(mean, logits, value)
+
+    def is_row_independent(self) -> bool:
+        """True when rows have the same bits in every batch tried; see `check_row_independence`."""
+        return check_row_independence(self.session, self.shape)
+
+
+def check_row_independence(session: Session, shape: GraphShape) -> bool:
+    """True when a row's outputs have the same bits alone, in odd batches, and in a batch of 33.
+
+    That is a property of operators, machine and library together, so the actual graph is tried on this machine. Costs
+    seven runs.
+    """
+    outputs = [each.name for each in session.get_outputs() if each.name != "log_std"]
+    probe = _probe(shape, _PROBE_ROWS)
+    whole = session.run(outputs, probe)
+    for size in _PROBE_SIZES:
+        start = (_PROBE_ROWS - size) // 2
+        chosen = slice(start, start + size)
+        part = session.run(outputs, {name: rows[chosen] for name, rows in probe.items()})
+        if any(few.tobytes() != many[chosen].tobytes() for few, many in zip(part, whole, strict=True)):
+            return False
+    return True
+
+
+def _probe(shape: GraphShape, rows: int) -> dict[str, Floats]:
+    """Observations to try a graph with: of both signs and several magnitudes, the same every time."""
+    rng = np.random.default_rng(20250101)
+    return {
+        f"obs_{index}": (3 * rng.standard_normal((rows, *each))).astype(np.float32)
+        for index, each in enumerate(shape.observations)
+    }
+
+
+def _open_session(body: bytes, name: str) -> Session:
+    import onnxruntime  # noqa: PLC0415 - see Session
+    from onnxruntime.capi import onnxruntime_pybind11_state as states  # noqa: PLC0415
+
+    options = onnxruntime.SessionOptions()
+    # One thread: work split over threads gives a row other bits, and players want the other cores.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.log_severity_level = 3
+    refusals = (states.Fail, states.InvalidArgument, states.InvalidGraph, states.InvalidProtobuf, states.NotImplemented)
+    try:
+        return onnxruntime.InferenceSession(body, options, providers=["CPUExecutionProvider"])
+    except refusals as error:
+        raise InternalError(
+            f"{name} is no graph that onnxruntime {onnxruntime.__version__} loads ({error}); expected the bytes "
+            "of an ONNX file. The file is damaged, or was written for a newer onnxruntime."
+        ) from error
+
+
+def _read_shape(session: Session, name: str) -> GraphShape:
+    """Shapes of the graph. Raises ShapeError when it is no acting graph."""
+    inputs = {each.name: each for each in session.get_inputs()}
+    names = [f"obs_{index}" for index in range(len(inputs))]
+    outputs = {each.name: each for each in session.get_outputs()}
+    unknown = sorted(set(outputs) - set(_OUTPUT_RANKS))
+    is_odd_head = ("mean" in outputs) != ("log_std" in outputs) or not outputs.keys() & {"mean", "logits"}
+    if sorted(inputs) != sorted(names) or not names or unknown or is_odd_head:
+        raise ShapeError(
+            f"{name} is no acting graph: it has inputs {sorted(inputs)} and outputs {sorted(outputs)}; expected inputs "
+            f"obs_0, obs_1, … and outputs mean with log_std, or logits, or both, and value if it has one"
+        )
+    values = {each: _sizes(node, name, leading=each != "log_std") for each, node in (inputs | outputs).items()}
+    for each, rank in _OUTPUT_RANKS.items():
+        if each in values and len(values[each]) + (each != "log_std") != rank:
+            raise ShapeError(f"output {each} of {name} has shape {outputs[each].shape}; expected {rank} axes")
+    mean, spread = values.get("mean", (0,)), values.get("log_std", (0,))
+    if mean != spread:
+        raise ShapeError(f"{name} has a mean of {mean[0]} numbers and a log_std of {spread[0]}; expected as many")
+    return GraphShape(
+        tuple(values[each] for each in names), mean[0], values.get("logits", (0,))[0], values.get("value", (0,))[0]
+    )
+
+
+def _sizes(node: Any, name: str, *, leading: bool) -> tuple[int, ...]:  # a NodeArg of onnxruntime, untyped
+    """Fixed sizes of an input or output, without the batch axis. Raises ShapeError when one is not fixed."""
+    sizes = node.shape[1:] if leading else node.shape
+    if node.type != "tensor(float)" or not all(isinstance(each, int) for each in sizes):
+        raise ShapeError(
+            f"{node.name} of {name} is {node.type} with shape {node.shape}; expected float32 and fixed sizes "
+            "after the batch"
+        )
+    return tuple(sizes)
