@@ -131,11 +131,15 @@ class StepGrant:
     """TrainerController -> EnvWorker: how far each environment may go, and the policy version to act with.
 
     versions: by behavior name. A grant replaces older ones of the same environment; one that is not newer is harmless.
+    block_steps: env steps after which a block is sent. gathers: True when blocks may wait for the worker's other
+    environments, as in a synchronous round.
     """
 
     run: str
     grants: tuple[EnvGrant, ...]
     versions: Mapping[str, int]
+    block_steps: int
+    gathers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,11 +183,15 @@ class PolicyUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRequest:
-    """anyone -> PolicyHolder: send me this version or a newer one, and all that follow. version 0: whatever is there."""
+    """anyone -> PolicyHolder: send me this version or a newer one, and all that follow. version 0: whatever is there.
+
+    worker: number of the EnvWorker that asks, -1 for anybody else.
+    """
 
     run: str
     behavior: str
     version: int
+    worker: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +253,25 @@ class WorkerOverdue:
     run: str
     worker: int
     cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerAlive:
+    """EnvWorker -> TrainerController: a heartbeat; the worker's loop turns, whatever its players do."""
+
+    run: str
+    worker: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyOverdue:
+    """EnvWorker -> Supervisor: a policy that was granted has not come from the PolicyHolder in `waited_s` seconds."""
+
+    run: str
+    worker: int
+    behavior: str
+    version: int
+    waited_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,342 @@
+"""What the TrainerController decides: resets, grants, updates, saves, and the end of the run.
+
+Synchronous collection goes in rounds. A round grants every ready environment the same number of env steps with the
+newest policies; it ends when all of them have delivered, or were lost. Then blocks are accepted in (env_id, first_step)
+order, updates that are due run one after another, and the next round begins. The first round waits for every
+environment; later an environment that was lost joins the round after it is back.
+
+Asynchronous collection accepts blocks as they come and lets every environment run two blocks ahead; collecting pauses
+only while an update runs and the next buffer is full already, so that no step is older than two versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from runtime.decisions import controller_end as end
+from runtime.decisions.collecting import accept, admit, flush_lost, go_on_collecting, grant_again
+from runtime.decisions.controller_state import (
+    BehaviorRecord,
+    ControllerOptions,
+    ControllerPhase,
+    ControllerState,
+    Ending,
+)
+from runtime.decisions.effects import (
+    HOLDER,
+    SUPERVISOR,
+    AddBrain,
+    BlocksAccepted,
+    BrainAdded,
+    LearnerFailed,
+    PushStatus,
+    Report,
+    SaveFinished,
+    Send,
+    SetTimer,
+    TimerFired,
+    UpdateFinished,
+    WarmUp,
+    WriteSummary,
+    worker_role,
+)
+from runtime.decisions.ledger import EnvRecord, behaviors_of, seen_incarnation, unreported_bound
+from runtime.errors import ActorProtocolError
+from runtime.experience.brains import EnvId, Incarnation
+from runtime.learner import PolicyRelease
+from runtime.messages import (
+    BrainsFound,
+    EnvReset,
+    HolderRestarted,
+    PlayerLost,
+    PolicyUpdate,
+    ResetRequest,
+    RestartDenied,
+    StepsTaken,
+    Stopped,
+    StopRequest,
+    WorkerAlive,
+    WorkerFailed,
+    WorkerOverdue,
+    WorkerReady,
+)
+
+Effects = tuple[object, ...]
+Decision = tuple[ControllerState, Effects]
+
+STATUS_S = 0.25
+WATCH_S = 2.0
+
+
+def publish(run: str, release: PolicyRelease) -> Effects:
+    """The effect that brings a release to everybody who acts."""
+    update = PolicyUpdate(
+        run=run, behavior=release.behavior, version=release.version, kind="onnx", body=release.body
+    )
+    return (Send(HOLDER, update),)
+
+
+class ControllerCore:
+    """The machine of the TrainerController: `handle` takes a message or fact and returns effects."""
+
+    def __init__(self, options: ControllerOptions, resumed: Mapping[str, object] | None = None) -> None:
+        first = options.first_incarnation
+        envs = {
+            EnvId(each): EnvRecord(env_id=EnvId(each), incarnation=Incarnation(first - 1), planned=first)
+            for each in range(options.environments)
+        }
+        self.state = ControllerState(options=options, envs=envs)
+        if resumed is not None:
+            self.state = end.restore_run_state(self.state, resumed)
+
+    def begin(self) -> Effects:
+        """The first effects."""
+        return (SetTimer("status", STATUS_S), SetTimer("watch", WATCH_S))
+
+    def handle(self, message: object, now_s: float) -> Effects:
+        """The effects of `message`. If this raises, the machine is unchanged."""
+        run = getattr(message, "run", self.state.options.run)
+        if run != self.state.options.run:
+            self.state = replace(self.state, counters=self.state.counters.drop("other run"))
+            return ()
+        after, effects = _decide(_heard(self.state, message, now_s), message, now_s)
+        self.state = after
+        return effects
+
+
+def _heard(state: ControllerState, message: object, now_s: float) -> ControllerState:
+    worker = getattr(message, "worker", None)
+    if not isinstance(worker, int) or isinstance(message, WorkerFailed):
+        return state
+    envs = {
+        env_id: replace(record, heard_s=now_s) if record.worker == worker else record
+        for env_id, record in state.envs.items()
+    }
+    return replace(state, envs=envs, overdue=state.overdue - {worker})
+
+
+def _decide(state: ControllerState, message: object, now_s: float) -> Decision:
+    if state.phase is ControllerPhase.ENDED:
+        return replace(state, counters=state.counters.drop(type(message).__name__)), ()
+    match message:
+        case WorkerReady():
+            return _worker_ready(state, message, now_s)
+        case BrainsFound():
+            return _brains_found(state, message)
+        case BrainAdded():
+            return _brain_added(state, message)
+        case EnvReset():
+            return _env_reset(state, message)
+        case StepsTaken():
+            return _steps_taken(state, message)
+        case BlocksAccepted():
+            return _blocks_accepted(state, message)
+        case UpdateFinished():
+            return _update_finished(state, message)
+        case SaveFinished():
+            return end.save_finished(state, message)
+        case WorkerAlive():
+            return state, ()
+        case PlayerLost():
+            return _player_lost(state, message)
+        case WorkerFailed():
+            return _worker_failed(state, message)
+        case TimerFired():
+            return _timer(state, message, now_s)
+        case _:
+            return _about_the_end(state, message)
+
+
+def _about_the_end(state: ControllerState, message: object) -> Decision:
+    match message:
+        case LearnerFailed():
+            reason = "environment_failure" if message.exit_code == 3 else "trainer_failure"  # noqa: PLR2004 - interfaces.md
+            return end.begin_end(state, Ending(reason=reason, exit_code=message.exit_code, cause=message.cause))
+        case RestartDenied():
+            return end.begin_end(state, Ending(reason="environment_failure", exit_code=3, cause=message.cause))
+        case StopRequest():
+            exit_code = {"interrupted": 130, "terminated": 143}.get(message.reason, 0)
+            ending = Ending(reason=message.reason, exit_code=exit_code, saves=message.saves)
+            return end.begin_end(state, ending)
+        case Stopped():
+            return end.worker_stopped(state, message)
+        case HolderRestarted():
+            return _holder_restarted(state)
+        case _:
+            msg = f"the TrainerController was sent {type(message).__name__}, which is not for it"
+            raise ActorProtocolError(msg)
+
+
+def _with_env(state: ControllerState, record: EnvRecord) -> ControllerState:
+    return replace(state, envs={**state.envs, record.env_id: record})
+
+
+def _stale(state: ControllerState, message: object) -> Decision:
+    return replace(state, counters=state.counters.drop(type(message).__name__)), ()
+
+
+def _worker_ready(state: ControllerState, message: WorkerReady, now_s: float) -> Decision:
+    record = state.envs.get(message.env_id)
+    if record is None or message.incarnation <= record.incarnation:
+        return _stale(state, message)
+    record = seen_incarnation(record, message.incarnation, message.worker)
+    record = replace(record, state="resetting", reset_id=0, player_pid=message.player_pid, heard_s=now_s)
+    request = ResetRequest(
+        run=message.run,
+        env_id=message.env_id,
+        incarnation=message.incarnation,
+        reset_id=0,
+        parameters=state.options.parameters,
+        train_mode=state.options.train_mode,
+    )
+    if state.ending is not None:
+        return _with_env(state, record), ()
+    return _with_env(state, record), (Send(worker_role(message.worker), request),)
+
+
+def _brains_found(state: ControllerState, message: BrainsFound) -> Decision:
+    new = tuple(each for each in message.brains if state.ending is None)
+    known = state.brains_known | {each.brain_name for each in new}
+    # Brains known already go to the learner too: it refuses one that comes back in another shape.
+    return replace(state, brains_known=known), tuple(AddBrain(each) for each in new)
+
+
+def _brain_added(state: ControllerState, message: BrainAdded) -> Decision:
+    state = replace(state, progress=message.progress)
+    if message.release is None:
+        return state, ()
+    name, release = message.release.behavior, message.release
+    record = BehaviorRecord(
+        release=release, agents_seen_at=state.counters.env_steps, checkpoint_interval=message.checkpoint_interval
+    )
+    steps = message.progress[name].steps if name in message.progress else 0
+    next_save = (steps // message.checkpoint_interval + 1) * message.checkpoint_interval
+    state = replace(
+        state,
+        behaviors={**state.behaviors, name: record},
+        next_save={**state.next_save, name: next_save},
+    )
+    warm: Effects = (WarmUp(name),) if state.options.is_training else ()
+    return state, (*publish(state.options.run, release), *warm, *grant_again(state))
+
+
+def _blocks_accepted(state: ControllerState, message: BlocksAccepted) -> Decision:
+    state = replace(state, progress=message.progress, accepting=state.accepting - 1)
+    summary: Effects = (WriteSummary(),) if message.has_summaries else ()
+    state, effects = end.go_on_ending(state) if state.ending is not None else go_on_collecting(state)
+    return state, (*summary, *effects)
+
+
+def _env_reset(state: ControllerState, message: EnvReset) -> Decision:
+    first = message.first
+    record = state.envs.get(first.env_id)
+    if record is None or (first.incarnation, first.reset_id) != (record.incarnation, record.reset_id):
+        return _stale(state, message)
+    state, flushed = flush_lost(state, record.env_id)
+    pending = behaviors_of(first.pending)
+    record = replace(record, state="ready", pending=pending, until=record.received)
+    state = _with_env(state, record)
+    state = replace(state, agents_max=max(state.agents_max, sum(pending.values())))
+    state, accepted = accept(state, (first,))
+    return state, (*flushed, *accepted)
+
+
+def _steps_taken(state: ControllerState, message: StepsTaken) -> Decision:
+    effects: Effects = ()
+    for block in message.blocks:
+        state, more = admit(state, block)
+        effects = (*effects, *more)
+    state, more = go_on_collecting(state)
+    return state, (*effects, *more)
+
+
+def _player_lost(state: ControllerState, message: PlayerLost) -> Decision:
+    record = state.envs.get(message.env_id)
+    if record is None or message.incarnation < record.incarnation:
+        return _stale(state, message)
+    record = seen_incarnation(record, message.incarnation, message.worker)
+    text = f"environment {message.env_id} (incarnation {message.incarnation}): {message.cause}"
+    told: Effects = () if state.ending is not None else (Report("fault", text), PushStatus())
+    if record.state == "lost":
+        return _with_env(state, record), told
+    state = _lose(state, record, message.unreported_steps)
+    state, effects = go_on_collecting(state)
+    return state, (*told, *effects)
+
+
+def _lose(state: ControllerState, record: EnvRecord, unreported: int) -> ControllerState:
+    """One environment's player is gone: its trajectories end once its delivered blocks are accepted."""
+    counters = state.counters.leave_unreported(unreported)
+    record = replace(record, state="lost", until=record.received, pending={}, player_pid=0)
+    return _with_env(replace(state, counters=counters, cuts=state.cuts | {record.env_id}), record)
+
+
+def _worker_failed(state: ControllerState, message: WorkerFailed) -> Decision:
+    for env_id, incarnation in message.environments:
+        record = state.envs.get(env_id)
+        if record is None or incarnation < record.incarnation:
+            continue
+        record = seen_incarnation(record, incarnation, message.worker)
+        unreported = unreported_bound(record, state.agents_max)
+        state = _lose(state, replace(record, planned=max(record.planned, incarnation + 1)), unreported)
+    restarts = {**state.worker_restarts, message.worker: state.worker_restarts.get(message.worker, 0) + 1}
+    state = replace(state, worker_restarts=restarts, overdue=state.overdue - {message.worker})
+    told: Effects = (Report("fault", f"EnvWorker {message.worker}: {message.cause}"), PushStatus())
+    if state.ending is not None:
+        stopped = Stopped(run=message.run, part=f"worker {message.worker}")
+        state, effects = end.worker_stopped(state, stopped)
+        return state, (*told, *effects)
+    state, effects = go_on_collecting(state)
+    return state, (*told, *effects)
+
+
+def _holder_restarted(state: ControllerState) -> Decision:
+    effects: list[object] = []
+    for name in sorted(state.behaviors):
+        effects.extend(publish(state.options.run, state.behaviors[name].release))
+    return state, (Report("fault", "the PolicyHolder was lost and has been started again"), *effects)
+
+
+def _update_finished(state: ControllerState, message: UpdateFinished) -> Decision:
+    name = message.release.behavior
+    record = replace(state.behaviors[name], release=message.release)
+    state = replace(
+        state,
+        behaviors={**state.behaviors, name: record},
+        progress=message.progress,
+        updating=tuple(each for each in state.updating if each != name),
+    )
+    published = publish(state.options.run, message.release)
+    if state.ending is not None:
+        state, effects = end.go_on_ending(state)
+        return state, (*published, *effects)
+    state, effects = go_on_collecting(state)
+    return state, (*published, *effects)
+
+
+def _timer(state: ControllerState, message: TimerFired, now_s: float) -> Decision:
+    match message.token:
+        case "status":
+            return state, (PushStatus(), SetTimer("status", STATUS_S))
+        case "watch":
+            return _watch(state, now_s)
+        case "stop" | "update":
+            return end.stop_late(state, str(message.token))
+        case _:
+            return _stale(state, message)
+
+
+def _watch(state: ControllerState, now_s: float) -> Decision:
+    """Tell the Supervisor of workers that owe an answer and have been silent for too long."""
+    effects: list[object] = [SetTimer("watch", WATCH_S)]
+    for worker in sorted(state.workers - state.overdue):
+        held = [each for each in state.envs.values() if each.worker == worker and each.state != "lost"]
+        silent_s = now_s - max((each.heard_s for each in held), default=now_s)
+        if held and silent_s > state.options.silence_s:
+            cause = f"said nothing for {silent_s:.0f} s; it is taken for hung and ended"
+            overdue = WorkerOverdue(run=state.options.run, worker=worker, cause=cause)
+            effects.append(Send(SUPERVISOR, overdue))
+            state = replace(state, overdue=state.overdue | {worker})
+    return state, tuple(effects)
+

@@ -1,0 +1,109 @@
+"""What the TrainerController remembers, frozen; `controller.py` decides what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from runtime.decisions.ledger import Counters, EnvRecord
+from runtime.experience.brains import EnvId
+from runtime.experience.columns import StepBlock
+from runtime.learner import BrainProgress, PolicyRelease
+
+
+class ControllerPhase(Enum):
+    """What the run as a whole is doing."""
+
+    GATHERING = "waiting for environments"
+    COLLECTING = "collecting"
+    SETTLING = "updating"
+    STOPPING = "stopping"
+    SAVING = "saving"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerOptions:
+    """What a run asks of its controller.
+
+    environments: their number. block_steps_max: env steps per block at most. stop_at, restart_envs_at: agent steps.
+    silence_s: a worker with unfinished work that says nothing for this long is overdue. idle_steps: env steps without
+    an agent after which a behavior no longer holds up the end of the run.
+    """
+
+    run: str
+    environments: int
+    is_sync: bool = True
+    is_training: bool = True
+    block_steps_max: int = 100
+    stop_at: int | None = None
+    restart_envs_at: int | None = None
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    train_mode: bool = True
+    silence_s: float = 15.0
+    idle_steps: int = 500
+    stop_deadline_s: float = 8.0
+    first_incarnation: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BehaviorRecord:
+    """One behavior: its newest release, the version that acted last, and when it last had an agent (env steps)."""
+
+    release: PolicyRelease
+    acted_version: int = -1
+    agents_seen_at: int = 0
+    checkpoint_interval: int = 500_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """Why the run ends: the reason for summary.json, the exit code, the cause in words, and whether models are saved."""
+
+    reason: str
+    exit_code: int
+    cause: str = ""
+    saves: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerState:
+    """All that the controller remembers.
+
+    round_blocks: blocks of the round, not yet accepted, by environment. cuts: environments whose trajectories end once
+    their blocks of the round are accepted. accepting: AcceptBlocks that the learner has not answered. updating: behaviors whose update is under way or queued. stopped: workers
+    that have ended. agents_max: most agents ever seen waiting in one environment. next_save: agent steps of the next
+    checkpoint, by behavior.
+    """
+
+    options: ControllerOptions
+    phase: ControllerPhase = ControllerPhase.GATHERING
+    envs: Mapping[EnvId, EnvRecord] = field(default_factory=dict)
+    behaviors: Mapping[str, BehaviorRecord] = field(default_factory=dict)
+    progress: Mapping[str, BrainProgress] = field(default_factory=dict)
+    brains_known: frozenset[str] = frozenset()
+    counters: Counters = Counters()
+    round_blocks: Mapping[EnvId, tuple[StepBlock, ...]] = field(default_factory=dict)
+    cuts: frozenset[EnvId] = frozenset()
+    accepting: int = 0
+    updating: tuple[str, ...] = ()
+    is_saving: bool = False
+    has_restarted_envs: bool = False
+    waits_for_all: bool = True
+    ending: Ending | None = None
+    stopped: frozenset[int] = frozenset()
+    worker_restarts: Mapping[int, int] = field(default_factory=dict)
+    overdue: frozenset[int] = frozenset()
+    agents_max: int = 0
+    next_save: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def workers(self) -> frozenset[int]:
+        """Numbers of the EnvWorkers that hold environments now."""
+        return frozenset(each.worker for each in self.envs.values() if each.worker >= 0)
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """The newest policy version of each behavior."""
+        return {name: each.release.version for name, each in self.behaviors.items()}

@@ -1,0 +1,114 @@
+"""The controller's ledger: where every environment is, and what became of every step.
+
+A step is known by (env_id, incarnation, env step): accepted once, or declared lost once with a reason, or in flight.
+What a dead worker did with a grant is unknown and only bounded (`unreported_max`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from runtime.experience.brains import EnvId, Incarnation
+from runtime.experience.columns import StepBlock
+
+EnvState = Literal["launching", "resetting", "ready", "stepping", "lost"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvRecord:
+    """What the controller knows of one environment.
+
+    received: env steps of this incarnation that arrived. until: granted. planned: the incarnation up to which new
+    incarnations were not losses of this player. pending: agents that wait, by behavior.
+    """
+
+    env_id: EnvId
+    worker: int = -1
+    incarnation: Incarnation = Incarnation(-1)
+    planned: int = 0
+    state: EnvState = "launching"
+    reset_id: int = -1
+    received: int = 0
+    until: int = 0
+    pending: Mapping[str, int] = field(default_factory=dict)
+    restarts: int = 0
+    player_pid: int = 0
+    heard_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """Env steps, agent steps and decisions accepted; agent steps lost by reason; the bound on unknown ones."""
+
+    env_steps: int = 0
+    agent_steps: int = 0
+    decisions: int = 0
+    lost: Mapping[str, int] = field(default_factory=dict)
+    unreported_max: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+    def accept(self, block: StepBlock) -> Counters:
+        """After accepting a block."""
+        return replace(
+            self,
+            env_steps=self.env_steps + block.steps,
+            agent_steps=self.agent_steps + block.agent_steps,
+            decisions=self.decisions + block.decisions,
+        )
+
+    def lose(self, reason: str, agent_steps: int) -> Counters:
+        """After declaring agent steps lost."""
+        if not agent_steps:
+            return self
+        return replace(self, lost={**self.lost, reason: self.lost.get(reason, 0) + agent_steps})
+
+    def drop(self, kind: str) -> Counters:
+        """After dropping a message that came too late or twice."""
+        return replace(self, dropped={**self.dropped, kind: self.dropped.get(kind, 0) + 1})
+
+    def leave_unreported(self, agent_steps: int) -> Counters:
+        """After losing sight of at most this many agent steps."""
+        return replace(self, unreported_max=self.unreported_max + agent_steps)
+
+
+def behaviors_of(pending: Mapping[str, int]) -> dict[str, int]:
+    """Agents that wait by behavior, out of the same by wire name: teams of one name count together."""
+    waiting: dict[str, int] = {}
+    for name, count in pending.items():
+        behavior = name.partition("?")[0]
+        waiting[behavior] = waiting.get(behavior, 0) + count
+    return waiting
+
+
+def seen_incarnation(record: EnvRecord, incarnation: Incarnation, worker: int) -> EnvRecord:
+    """The record once a newer incarnation was heard of; restarts that nobody planned are counted."""
+    if incarnation <= record.incarnation:
+        return record
+    unplanned = max(0, incarnation - max(record.planned, record.incarnation))
+    return EnvRecord(
+        env_id=record.env_id,
+        worker=worker,
+        incarnation=incarnation,
+        planned=record.planned,
+        restarts=record.restarts + unplanned,
+        heard_s=record.heard_s,
+    )
+
+
+Verdict = Literal["accept", "duplicate", "stale", "gap"]
+
+
+def judge(record: EnvRecord, block: StepBlock) -> Verdict:
+    """What to do with a block: accept it, drop it as seen before, or declare it lost."""
+    if block.incarnation != record.incarnation or block.reset_id != record.reset_id:
+        return "stale"
+    if block.first_step + block.steps <= record.received:
+        return "duplicate"
+    return "accept" if block.first_step == record.received else "gap"
+
+
+def unreported_bound(record: EnvRecord, agents_max: int) -> int:
+    """Agent steps at most that an environment has taken beyond what it reported: its unused grant, all agents acting."""
+    return max(0, record.until - record.received) * agents_max

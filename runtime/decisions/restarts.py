@@ -1,0 +1,54 @@
+"""How often something may be started again: a lifetime budget and a rate limit, on the monotonic clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartLimits:
+    """Restarts allowed in all, and within any period of `period_s` seconds; -1 is no limit."""
+
+    lifetime_max: int = 10
+    rate_max: int = 3
+    period_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartBudget:
+    """What one environment or one EnvWorker has spent.
+
+    history: (monotonic seconds, cause) of every restart granted so far.
+    """
+
+    limits: RestartLimits
+    history: tuple[tuple[float, str], ...] = ()
+
+    @property
+    def spent(self) -> int:
+        """Restarts granted so far."""
+        return len(self.history)
+
+    def refusal(self, now_s: float) -> str:
+        """Why one more restart at `now_s` is not allowed; empty when it is."""
+        limits = self.limits
+        if 0 <= limits.lifetime_max <= self.spent:
+            return f"all {limits.lifetime_max} restarts are spent (--max-lifetime-restarts)"
+        if limits.rate_max < 0:
+            return ""
+        recent = sum(1 for when, _ in self.history if now_s - when < limits.period_s)
+        if recent >= limits.rate_max:
+            return (
+                f"{recent} restarts within {limits.period_s:g} s are the limit "
+                f"(--restarts-rate-limit-n, --restarts-rate-limit-period-s)"
+            )
+        return ""
+
+    def spend(self, now_s: float, cause: str) -> RestartBudget:
+        """The budget after one more restart."""
+        return replace(self, history=(*self.history, (now_s, cause)))
+
+    def account(self, now_s: float) -> str:
+        """Times and causes of all restarts, as the user reads them."""
+        lines = [f"  {now_s - when:.1f} s ago: {cause}" for when, cause in self.history]
+        return "\n".join(lines) if lines else "  no restarts"
