@@ -1,0 +1,195 @@
+"""A player over gRPC: our server first, its process second, then one exchange after the other.
+
+Whatever ends a wait, the reply, the deadline, a closed connection or the end of the process, ends it at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from runtime.errors import PlayerDiedError, PlayerError, PlayerTimeoutError
+from runtime.experience.actions import Actions
+from runtime.messages import EnvAssignment
+from runtime.players.conversation import Conversation
+from runtime.players.links import LinkLimits, PlayerHello, PlayerReply
+from runtime.players.process import PlayerProcess
+from runtime.players.server import ExchangeServer
+
+NOTE_AFTER_S = 10.0
+_EXIT_WORDS_S = 1.0
+logger = logging.getLogger(__name__)
+
+
+class GrpcPlayerLink:
+    """A `PlayerLink` to a process that we launch, or to the Editor (no process), on the assignment's port.
+
+    on_note: told, once, when a player has not connected within 10 s. on_lost: told when the player is lost between two
+    exchanges, which the next one would raise. Both may be set any time before `start`.
+    """
+
+    def __init__(
+        self,
+        assignment: EnvAssignment,
+        limits: LinkLimits,
+        *,
+        conversation: Conversation,
+        process: PlayerProcess | None,
+        server: ExchangeServer,
+    ) -> None:
+        self._assignment = assignment
+        self._limits = limits
+        self._talk = conversation
+        self._process = process
+        self._server = server
+        self._is_closed = False
+        self.on_note: Callable[[str], None] = _log_note
+        self.on_lost: Callable[[PlayerError], None] = _ignore_loss
+        self._server.on_idle_failure = self._note_idle_failure
+
+    @property
+    def pid(self) -> int:
+        """The player's process id as soon as there is one, else 0."""
+        return self._process.pid if self._process is not None else 0
+
+    @property
+    def conversation(self) -> Conversation:
+        """The talk with this player: what it sent on side channels is there."""
+        return self._talk
+
+    async def start(self) -> PlayerHello:
+        """Serves the port, launches the player, and waits until both agreed on a version.
+
+        Raises PortInUseError, EnvironmentFactoryError, PlayerTimeoutError, PlayerDiedError, VersionMismatchError or
+        PlayerProtocolError. The Editor may take as long as a person takes to press Play.
+        """
+        await self._server.open()
+        note = None
+        if self._process is not None:
+            self._process.start(self._note_exit)
+            note = asyncio.get_running_loop().call_later(NOTE_AFTER_S, self._tell_silence)
+        else:
+            self.on_note(
+                f"{self._talk.place.environment}: listening on port {self._assignment.port}; "
+                "press Play in the Unity Editor."
+            )
+        began = time.monotonic()
+        try:
+            hello, answer = self._talk.meet(await self._start_call(began), pid=self.pid)
+            self._server.answer(answer)
+            self._talk.hear_ready(await self._start_call(began))
+        finally:
+            if note is not None:
+                note.cancel()
+        return hello
+
+    async def reset(self, parameters: Mapping[str, float], *, train_mode: bool) -> PlayerReply:
+        """Resets the player with these environment parameters; its first observations."""
+        return await self._exchange(self._talk.reset_order(parameters, train_mode=train_mode))
+
+    async def step(self, actions: Mapping[str, Actions]) -> PlayerReply:
+        """One env step. Raises ShapeError for wrong actions, before anything is sent, and PlayerErrors."""
+        return await self._exchange(self._talk.step_order(actions))
+
+    async def close(self) -> None:
+        """Ends the player: tells it to leave, waits the grace if it was listening, then terminates and kills it."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        was_listening = self._server.say_goodbye()
+        if self._process is not None:
+            await self._process.end(self._limits.close_timeout_s if was_listening else 0.0)
+        await self._server.close(self._limits.close_timeout_s if was_listening and self._process is None else 0.1)
+
+    async def _exchange(self, order: bytes) -> PlayerReply:
+        self._server.answer(order)
+        try:
+            body = await self._server.next_call(self._limits.step_timeout_s)
+        except TimeoutError as error:
+            failure = self._silence("answered", self._limits.step_timeout_s, "--step-timeout (or --timeout-wait)")
+            self._server.fail(failure)
+            raise failure from error
+        except PlayerDiedError as error:
+            raise await self._death(error) from error
+        try:
+            return self._talk.accept(body)
+        except PlayerDiedError as error:
+            raise await self._death(error) from error
+
+    async def _start_call(self, began: float) -> bytes:
+        limit = self._limits.start_timeout_s
+        try:
+            return await self._server.next_call(None if self._process is None else began + limit - time.monotonic())
+        except TimeoutError as error:
+            failure = self._silence("connected", limit, "--timeout-wait")
+            self._server.fail(failure)
+            raise failure from error
+        except PlayerDiedError as error:
+            raise await self._death(error) from error
+
+    def _note_exit(self) -> None:
+        """The process has ended: whoever waits learns it now."""
+        self._server.fail(self._died(f"{self._where()}: the player died; {self._exit_words()}."))
+
+    def _note_idle_failure(self, error: PlayerError) -> None:
+        if not self._is_closed:
+            self.on_lost(error)
+
+    async def _death(self, error: PlayerError) -> PlayerDiedError:
+        """The same error with how the process ended, for which a closed connection is only the first sign."""
+        self._server.say_goodbye()  # a player that is closing waits for an answer before it leaves
+        if self._process is None or not await self._process.wait(_EXIT_WORDS_S) or self._exit_words() in str(error):
+            return self._died(str(error))
+        return self._died(f"{str(error).rstrip('.')}; {self._exit_words()}.")
+
+    def _died(self, text: str) -> PlayerDiedError:
+        return PlayerDiedError(text, env_id=self._assignment.env_id, incarnation=self._assignment.incarnation)
+
+    def _exit_words(self) -> str:
+        return self._process.describe_exit() if self._process is not None else ""
+
+    def _where(self) -> str:
+        place = self._talk.place
+        return (
+            f"{place.environment}, env step {place.step}" if self._server.has_session else f"{place.environment}, start"
+        )
+
+    def _silence(self, verb: str, limit_s: float, option: str) -> PlayerTimeoutError:
+        causes = (
+            "It may wait for input in a window, use no Decision Requester or another behavior type than Default, "
+            "need -nographics on a machine without a screen, or have been built for an incompatible version"
+            if verb == "connected"
+            else "It may wait for input in a window, compute for long between two decisions, or hang"
+        )
+        return PlayerTimeoutError(
+            f"{self._where()}: the player has not {verb} for {limit_s:.1f} s; {self._situation()}. {causes}. "
+            f"Look at its log, or raise {option}.",
+            env_id=self._assignment.env_id,
+            incarnation=self._assignment.incarnation,
+        )
+
+    def _situation(self) -> str:
+        if self._process is None:
+            return f"port {self._assignment.port}, no process of ours"
+        log = f"log {self._process.log}" if self._process.log is not None else "no log file"
+        return f"{self._exit_words()}, port {self._assignment.port}, {log}"
+
+    def _tell_silence(self) -> None:
+        if not self._server.has_session:
+            with contextlib.suppress(Exception):
+                self.on_note(
+                    f"{self._talk.place.environment}: the player has not connected within {NOTE_AFTER_S:.0f} s; "
+                    f"{self._situation()}. Waiting until {self._limits.start_timeout_s:.0f} s have passed "
+                    "(--timeout-wait)."
+                )
+
+
+def _log_note(text: str) -> None:
+    logger.warning(text)
+
+
+def _ignore_loss(_error: PlayerError) -> None:
+    """The next exchange tells."""

@@ -1,0 +1,32 @@
+"""Where something went wrong: the words that open every error about a player's messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runtime.errors import PlayerContentError, PlayerProtocolError
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One moment of one player: its environment, incarnation and env step (0 for the reply to a reset)."""
+
+    env_id: int
+    incarnation: int = 0
+    step: int = 0
+
+    @property
+    def environment(self) -> str:
+        """The environment in words, without the step."""
+        return f"environment {self.env_id} (incarnation {self.incarnation})"
+
+    def content_error(self, text: str) -> PlayerContentError:
+        """An error for a value that must not reach training."""
+        return PlayerContentError(self._sentence(text), env_id=self.env_id, incarnation=self.incarnation)
+
+    def protocol_error(self, text: str) -> PlayerProtocolError:
+        """An error for a message that the protocol does not allow."""
+        return PlayerProtocolError(self._sentence(text), env_id=self.env_id, incarnation=self.incarnation)
+
+    def _sentence(self, text: str) -> str:
+        return f"{self.environment}, env step {self.step}: {text}"

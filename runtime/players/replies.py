@@ -1,0 +1,144 @@
+"""What we send to a player: actions, resets and the end, as the bytes of a UnityMessageProto.
+
+A message with many agents is the same few bytes per agent with other numbers in them, so the bytes of all agents are
+laid out as one table and filled by column. A few agents, and branch indices above 127, which need longer varints, take
+the library's path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.errors import ShapeError
+from runtime.experience.actions import Actions
+from runtime.experience.brains import ActionSpec, AllBrainInfo, BrainParameters, Ints
+from runtime.players.wire import communicator_pb2 as pb
+
+Bytes = npt.NDArray[np.uint8]
+CLOSING = pb.UnityMessageProto(header=pb.HeaderProto(status=400)).SerializeToString()
+_HEADER = pb.UnityMessageProto(header=pb.HeaderProto(status=200)).SerializeToString()
+_VARINT_1_MAX = 127
+_TABLE_ROWS_MIN = 6  # below, the library is faster
+
+
+def encode_reset(side_channel: bytes = b"") -> bytes:
+    """The order to reset. side_channel: what is to be applied before it."""
+    reset = pb.UnityRLInputProto(command=pb.CommandProto.RESET, side_channel=side_channel)
+    return _HEADER + pb.UnityMessageProto(unity_input=pb.UnityInputProto(rl_input=reset)).SerializeToString()
+
+
+def encode_step(actions: Mapping[str, Actions], side_channel: bytes = b"") -> bytes:
+    """The order to step, with an action per waiting agent in the player's order; brains without rows are left out."""
+    parts = []
+    for name, rows in actions.items():
+        if len(rows.continuous):
+            key = name.encode()
+            parts.append(_field(0x0A, _field(0x0A, key) + _field(0x12, _agent_actions(rows))))
+    if side_channel:
+        parts.append(_field(0x2A, side_channel))
+    return _HEADER + _field(0x1A, _field(0x0A, b"".join(parts)))
+
+
+def require_actions(
+    actions: Mapping[str, Actions], waiting: AllBrainInfo, brains: Mapping[str, BrainParameters]
+) -> None:
+    """Nothing, when there is one legal action for every waiting agent; else raises ShapeError naming the brain."""
+    for name in actions:
+        if name not in brains:
+            raise ShapeError(f"actions for brain {name!r}, which this player does not have; it has {sorted(brains)}.")
+    for name, info in waiting.items():
+        agents, spec = len(info.decisions), brains[name].action_spec
+        rows = actions.get(name)
+        if rows is None:
+            if agents:
+                raise ShapeError(f"no actions for brain {name!r}, where {agents} agents wait for one each.")
+            continue
+        expected = (agents, spec.continuous_size), (agents, spec.discrete_size)
+        if (rows.continuous.shape, rows.discrete.shape) != expected:
+            raise ShapeError(
+                f"actions of shapes {rows.continuous.shape} and {rows.discrete.shape} for brain {name!r}; "
+                f"expected continuous {expected[0]} and discrete {expected[1]}."
+            )
+        if agents:
+            _require_values(name, rows, spec)
+
+
+def _require_values(name: str, rows: Actions, spec: ActionSpec) -> None:
+    if not np.isfinite(rows.continuous).all():
+        raise ShapeError(
+            f"an action for brain {name!r} is not finite: {rows.continuous[~np.isfinite(rows.continuous)][0]}."
+        )
+    sizes = np.asarray(spec.discrete_branches, np.int64)
+    if ((rows.discrete < 0) | (rows.discrete >= sizes)).any():
+        raise ShapeError(
+            f"an action index for brain {name!r} is outside its branches of {spec.discrete_branches} choices."
+        )
+
+
+def _agent_actions(rows: Actions) -> bytes:
+    """The bytes of a ListAgentActionProto."""
+    continuous = np.ascontiguousarray(rows.continuous, "<f4")
+    discrete = np.ascontiguousarray(rows.discrete, np.int32)
+    is_long = discrete.size > 0 and not 0 <= int(discrete.min()) <= int(discrete.max()) <= _VARINT_1_MAX
+    if is_long or len(continuous) < _TABLE_ROWS_MIN:
+        return _agent_actions_one_by_one(rows)
+    count, floats = continuous.shape
+    branches = discrete.shape[1]
+    template, deprecated_at, continuous_at, discrete_at = _layout(floats, branches)
+    table = np.empty((count, len(template)), np.uint8)
+    table[:] = template
+    numbers = np.concatenate([continuous, discrete.astype("<f4")], axis=1)
+    table[:, deprecated_at : deprecated_at + 4 * (floats + branches)] = _bytes_of(numbers)
+    table[:, continuous_at : continuous_at + 4 * floats] = _bytes_of(continuous)
+    table[:, discrete_at : discrete_at + branches] = discrete
+    return table.tobytes()
+
+
+def _bytes_of(numbers: npt.NDArray[np.float32]) -> Bytes:
+    return np.frombuffer(numbers.tobytes(), np.uint8).reshape(len(numbers), -1)
+
+
+@cache
+def _layout(floats: int, branches: int) -> tuple[Bytes, int, int, int]:
+    """One agent's bytes with all numbers 0, and where deprecated, continuous and discrete numbers start in them."""
+    body = b""
+    starts = []
+    for tag, size in ((0x0A, 4 * (floats + branches)), (0x32, 4 * floats), (0x3A, branches)):
+        if size:
+            body += bytes([tag]) + _varint(size)
+        starts.append(len(body))
+        body += bytes(size)
+    head = b"\x0a" + _varint(len(body))
+    deprecated, continuous, discrete = (start + len(head) for start in starts)
+    return np.frombuffer(head + body, np.uint8), deprecated, continuous, discrete
+
+
+def _agent_actions_one_by_one(rows: Actions) -> bytes:
+    agents = pb.UnityRLInputProto.ListAgentActionProto()
+    for continuous, discrete in zip(rows.continuous.tolist(), _rows_of(rows.discrete), strict=True):
+        agents.value.add(
+            vector_actions_deprecated=[*continuous, *discrete], continuous_actions=continuous, discrete_actions=discrete
+        )
+    return agents.SerializeToString()
+
+
+def _rows_of(numbers: Ints) -> list[list[int]]:
+    rows: list[list[int]] = numbers.tolist()
+    return rows
+
+
+def _field(tag: int, body: bytes) -> bytes:
+    return bytes([tag]) + _varint(len(body)) + body
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
