@@ -1,0 +1,1 @@
+"""Learning: PPO in TensorFlow, the model files that come out of it, and its checkpoints."""

@@ -1,0 +1,138 @@
+"""From a buffer to the arrays of one update: order, segments, padding and minibatches.
+
+The rows are sorted by (brain, environment, incarnation, agent), each agent's in time, so the batch is a function of the
+experience and not of how it arrived. A trajectory is cut into segments by its end, by `time_horizon`, and where the policy
+version changes; a segment that was only cut is bootstrapped from the value of the observation that follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.experience.brains import Floats
+from trainers.buffer import Array, End, TransitionBuffer
+
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Batch:
+    """Sorted transitions, followed by the bare observations that bootstrap cut ends.
+
+    count: transitions n. observations: float32 (n + t, D). next_rows: int32 (n + t,), the row whose value follows a
+    transition. continues: bool, its value counts (not TERMINAL). is_linked: bool, the next row belongs to the same segment.
+    versions: int32 (n + t,), the policy version that acted. masks, continuous, discrete, rewards: rows n and later are 0.
+    """
+
+    count: int
+    observations: Floats
+    masks: npt.NDArray[np.bool_]
+    continuous: Floats
+    discrete: npt.NDArray[np.int32]
+    rewards: Floats
+    versions: npt.NDArray[np.int32]
+    next_rows: npt.NDArray[np.int32]
+    continues: npt.NDArray[np.bool_]
+    is_linked: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.observations)
+
+
+def batch_of(buffer: TransitionBuffer, wires: Sequence[str], time_horizon: int) -> Batch:
+    """The batch of all rows in `buffer`, whose open trajectories were cut. wires: brain names by number."""
+    columns, order = buffer.columns(), sorted_rows(buffer, wires)
+    rows = {name: column[order] for name, column in columns.items()}
+    n = len(order)
+    links = segment_links(rows, time_horizon)
+    bootstraps = rows["bootstraps"].astype(np.int64)
+    is_cut = bootstraps >= 0
+    tails = buffer.tails()[bootstraps[is_cut]]
+    next_rows = np.minimum(np.arange(1, n + 1), n - 1)
+    next_rows[is_cut] = n + np.arange(len(tails))
+
+    def padded(column: Array, dtype: type[np.generic]) -> Array:
+        return np.concatenate([column, np.zeros((len(tails), *column.shape[1:]), column.dtype)]).astype(dtype)
+
+    return Batch(
+        count=n,
+        observations=np.concatenate([rows["observations"], tails]).astype(np.float32),
+        masks=padded(rows["masks"], np.bool_).astype(np.bool_),
+        continuous=padded(rows["continuous"], np.float32).astype(np.float32),
+        discrete=padded(rows["discrete"], np.int32).astype(np.int32),
+        rewards=padded(rows["rewards"], np.float32).astype(np.float32),
+        versions=np.concatenate([rows["version"], rows["version"][is_cut]]).astype(np.int32),
+        next_rows=padded(next_rows, np.int32).astype(np.int32),
+        continues=padded(rows["ends"] != End.TERMINAL, np.bool_).astype(np.bool_),
+        is_linked=padded(links, np.bool_).astype(np.bool_),
+    )
+
+
+def sorted_rows(buffer: TransitionBuffer, wires: Sequence[str]) -> Indices:
+    """Row numbers of `buffer` by (brain name, environment, incarnation, agent), in order of arrival for each agent."""
+    columns = buffer.columns()
+    ranks = np.argsort(np.argsort(np.asarray(wires, dtype=np.str_), kind="stable"), kind="stable")
+    wire = ranks[columns["wire"].astype(np.int64)] if len(wires) else columns["wire"]
+    return np.lexsort((columns["agent"], columns["incarnation"], columns["env"], wire))
+
+
+def segment_links(rows: Mapping[str, Array], time_horizon: int) -> npt.NDArray[np.bool_]:
+    """bool (n,): True where the next row of the sorted columns is the next of the same segment."""
+    n = len(rows["agent"])
+    if n == 0:
+        return np.zeros(0, np.bool_)
+    same = np.ones(n, np.bool_)
+    same[-1] = False
+    for name in ("wire", "env", "incarnation", "agent", "version"):
+        same[:-1] &= rows[name][1:] == rows[name][:-1]
+    same &= rows["ends"] == End.NONE
+    starts = np.concatenate([[True], ~same[:-1]])
+    numbers = np.arange(n)
+    position = numbers - np.maximum.accumulate(np.where(starts, numbers, 0))
+    return same & (position % time_horizon != time_horizon - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """Fixed sizes of a compiled update: rows of a batch, rows of a minibatch, passes over the batch."""
+
+    rows: int
+    batch_size: int
+    epochs: int
+
+    @property
+    def minibatches_max(self) -> int:
+        """Minibatches of an update at most."""
+        return self.epochs * -(-self.rows // self.batch_size)
+
+
+def capacity_for(*, rows: int, buffer_size: int, batch_size: int, epochs: int) -> Capacity:
+    """Room for `rows`, with as few different sizes as possible: each new one costs a compilation.
+
+    The first size has a quarter of `buffer_size` to spare, for what a round brings beyond it and for bootstrapping rows;
+    each further one is half as large again.
+    """
+    size = buffer_size + buffer_size // 4 + 64
+    while size < rows:
+        size += size // 2
+    return Capacity(rows=size, batch_size=min(batch_size, buffer_size), epochs=epochs)
+
+
+def minibatch_rows(count: int, capacity: Capacity, rng: np.random.Generator) -> tuple[npt.NDArray[np.int32], int]:
+    """int32 (minibatches_max, batch_size) row numbers, -1 where there is none, and the number of minibatches in use.
+
+    Each pass shuffles the rows and deals them into as few minibatches as hold them, equal in size but for one row: a short
+    last one would weigh its few rows as much as all others.
+    """
+    table = np.full((capacity.minibatches_max, capacity.batch_size), -1, np.int32)
+    parts = -(-count // capacity.batch_size)
+    used = 0
+    for _ in range(capacity.epochs):
+        for part in np.array_split(rng.permutation(count), parts) if parts else []:
+            table[used, : len(part)] = part
+            used += 1
+    return table, used

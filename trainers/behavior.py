@@ -1,0 +1,256 @@
+"""Everything that learning knows of one behavior, and what may be done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from runtime.errors import LearnerError
+from runtime.experience.brains import BrainParameters, EnvId, Floats
+from runtime.experience.columns import StepBlock
+from runtime.learner import BehaviorSettings, BrainProgress, PolicyRelease, Summary
+from trainers.batches import Capacity, batch_of, capacity_for
+from trainers.buffer import TransitionBuffer
+from trainers.content import flat_masks
+from trainers.export import acting_graph, unity_graph
+from trainers.networks import NetworkShape, initial_weights
+from trainers.normalizer import Normalizer
+from trainers.optimizer_state import Weights
+from trainers.ppo import engine
+from trainers.ppo.inputs import PolicySnapshot, update_inputs
+from trainers.randomness import generator
+from trainers.schedules import ScheduledValues, scheduled_values
+from trainers.statistics import EpisodeStatistics, SummaryWriter
+from trainers.trajectories import Stream, StreamRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome:
+    """What an update made. statistics: losses and the rest, by name; steps: agent steps when it began."""
+
+    behavior: str
+    weights: Weights
+    normalizer: Normalizer
+    statistics: Mapping[str, float]
+    scheduled: ScheduledValues
+
+
+class Behavior:
+    """One behavior: policy, optimiser, experience and statistics.
+
+    Arrays of weights are replaced, never changed, so that a snapshot of them stays what it was.
+    """
+
+    def __init__(self, brain: BrainParameters, settings: BehaviorSettings, *, key: str, keeps_versions: int) -> None:
+        self.name = brain.behavior_name
+        self.brain = brain
+        self.settings = settings
+        self.key = key
+        self.shape = NetworkShape.of(brain, settings)
+        zeros = np.zeros(self.shape.size, np.float32)
+        self.weights = Weights(initial_weights(self.shape, key), zeros, zeros, 0)
+        self.normalizer = Normalizer.empty(self.shape.observation_size)
+        self.version = 0
+        self.steps = 0
+        self.period = 0
+        self.wires: list[str] = [brain.brain_name]
+        self.buffer = TransitionBuffer(self.shape)
+        self.in_flight: TransitionBuffer | None = None
+        self.streams: dict[tuple[str, EnvId], Stream] = {}
+        self.episodes = EpisodeStatistics()
+        self.summaries = SummaryWriter(settings.summary_freq)
+        # One more than may arrive: an action may be under way while an update is made.
+        self._snapshots_max = keeps_versions + 1
+        self.snapshots: list[PolicySnapshot] = [self._snapshot()]
+        self.capacities: set[Capacity] = set()
+
+    @property
+    def is_finished(self) -> bool:
+        """True once `max_steps` agent steps were accepted."""
+        return self.steps >= self.settings.max_steps
+
+    def accept(self, block: StepBlock, rows: StreamRows, wire: str, *, is_training: bool) -> None:
+        """Takes the rows of one wire brain of one block."""
+        if wire not in self.wires:
+            self.wires.append(wire)
+        stream = self.streams.get((wire, block.env_id))
+        if stream is None:
+            identity = (self.wires.index(wire), int(block.env_id), int(block.incarnation))
+            stream = self.streams[wire, block.env_id] = Stream(identity)
+        is_kept = is_training and not self.is_finished
+        count, finished = stream.take(rows, self.buffer if is_kept else None)
+        self.steps += count
+        for episode in finished:
+            self.episodes.add(episode, period=self.period, env_id=block.env_id, brain=wire)
+
+    def rows(self, block: StepBlock, wire: str, observations: Floats, clock: int) -> StreamRows:
+        """The rows of one wire brain, checked already. clock: env steps of the environment before the block."""
+        columns = block.brains[wire]
+        version = block.versions.get(wire, block.versions.get(self.name, self.version))
+        return StreamRows(
+            columns=columns,
+            observations=observations,
+            masks=flat_masks(columns, self.shape.mask_size),
+            version=version,
+            clock=clock,
+        )
+
+    def cut(self, env_id: EnvId | None, *, is_new_incarnation: bool = False) -> None:
+        """Ends open trajectories of one environment or all, without counting their episodes."""
+        for key, stream in list(self.streams.items()):
+            if env_id is None or key[1] == env_id:
+                stream.cut(self.buffer)
+                if is_new_incarnation:
+                    del self.streams[key]
+
+    def after_reset(self, env_id: EnvId) -> None:
+        """Every episode of the environment is new from here."""
+        for (_, env), stream in self.streams.items():
+            if env == env_id:
+                stream.forget_lost()
+
+    def cut_idle(self, env_id: EnvId, before: int) -> int:
+        """Ends trajectories without a row since env step `before`; says how many."""
+        return sum(
+            stream.cut(self.buffer, stream.idle_since(before))
+            for (_, env), stream in self.streams.items()
+            if env == env_id
+        )
+
+    def progress(self, *, is_training: bool) -> BrainProgress:
+        """How far the behavior is."""
+        buffer_size = self.settings.hyperparameters.buffer_size
+        return BrainProgress(
+            behavior=self.name,
+            steps=self.steps,
+            max_steps=self.settings.max_steps,
+            buffered=len(self.buffer),
+            buffer_size=buffer_size,
+            is_ready_update=is_training and not self.is_finished and len(self.buffer) >= buffer_size,
+            version=self.version,
+            episodes=self.episodes.count,
+            mean_reward=self.episodes.mean_reward,
+            mean_episode_length=self.episodes.mean_length,
+        )
+
+    def take_summaries(self, *, is_training: bool) -> list[Summary]:
+        """Summaries that became due."""
+        return self.summaries.take(
+            self.name,
+            self.settings,
+            steps=self.steps,
+            episodes=self.episodes,
+            is_training=is_training and not self.is_finished,
+        )
+
+    def release(self) -> PolicyRelease:
+        """The policy of now."""
+        return PolicyRelease(
+            behavior=self.name,
+            version=self.version,
+            body=acting_graph(self.shape, self.weights.flat, self.normalizer),
+        )
+
+    def unity_model(self) -> bytes:
+        """The policy of now as Unity loads it."""
+        return unity_graph(self.shape, self.weights.flat, self.normalizer)
+
+    def warm_up(self) -> None:
+        """Compiles the update at its first capacity by running it on nothing."""
+        job = self._job(TransitionBuffer(self.shape))
+        job()
+
+    def begin_update(self) -> Callable[[], Outcome]:
+        """Takes the buffer; the job learns from it."""
+        for stream in self.streams.values():
+            stream.cut_for_update(self.buffer)
+        taken, self.buffer = self.buffer, TransitionBuffer(self.shape)
+        self.in_flight = taken
+        self.period += 1
+        return self._job(taken)
+
+    def finish_update(self, outcome: Outcome) -> PolicyRelease:
+        """Installs the outcome as the next version. Raises LearnerError when it is not finite."""
+        self.in_flight = None
+        _refuse_not_finite(outcome)
+        self.weights, self.normalizer = outcome.weights, outcome.normalizer
+        self.version += 1
+        self.snapshots = [*self.snapshots, self._snapshot()][-self._snapshots_max :]
+        self.summaries.updates.append(
+            {
+                "Losses/Policy Loss": outcome.statistics["policy_loss"],
+                "Losses/Value Loss": outcome.statistics["value_loss"],
+                "Policy/Entropy": outcome.statistics["entropy"],
+                "Policy/Extrinsic Value Estimate": outcome.statistics["value_estimate"],
+            },
+        )
+        return self.release()
+
+    def complete_buffer(self) -> TransitionBuffer:
+        """A copy of all experience that no finished update has used, open trajectories bootstrapped, for a checkpoint."""
+        copy = self.buffer.copy()
+        for stream in self.streams.values():
+            stream.mark_cuts(copy)
+        if self.in_flight is None:
+            return copy
+        together = self.in_flight.copy()
+        together.extend(copy)
+        return together
+
+    def _snapshot(self) -> PolicySnapshot:
+        return PolicySnapshot(self.version, self.weights.flat, self.normalizer)
+
+    def _job(self, buffer: TransitionBuffer) -> Callable[[], Outcome]:
+        settings, hyper = self.settings, self.settings.hyperparameters
+        wires, snapshots, weights, normalizer = list(self.wires), list(self.snapshots), self.weights, self.normalizer
+        scheduled = scheduled_values(hyper, steps=self.steps, max_steps=settings.max_steps)
+        rng = generator(self.key, "minibatches", self.version)
+        shape, snapshots_max, name = self.shape, self._snapshots_max, self.name
+
+        def job() -> Outcome:
+            batch = batch_of(buffer, wires, settings.time_horizon)
+            capacity = capacity_for(
+                rows=len(batch),
+                buffer_size=hyper.buffer_size,
+                batch_size=hyper.batch_size,
+                epochs=hyper.num_epoch,
+            )
+            self.capacities.add(capacity)
+            inputs = update_inputs(
+                batch,
+                capacity,
+                settings,
+                snapshots=snapshots,
+                snapshots_max=snapshots_max,
+                scheduled=scheduled,
+                rng=rng,
+            )
+            after, statistics = engine.update_for(shape, capacity).run(weights, inputs)
+            return Outcome(
+                behavior=name,
+                weights=after,
+                normalizer=normalizer.merged(batch.observations[: batch.count]) if shape.normalize else normalizer,
+                statistics=statistics,
+                scheduled=scheduled,
+            )
+
+        return job
+
+
+def _refuse_not_finite(outcome: Outcome) -> None:
+    bad = [name for name, value in outcome.statistics.items() if not np.isfinite(value)]
+    arrays = {
+        "weights": outcome.weights.flat,
+        "Adam's first moment": outcome.weights.first,
+        "Adam's second moment": outcome.weights.second,
+        "normaliser": outcome.normalizer.m2,
+    }
+    bad += [name for name, array in arrays.items() if not np.isfinite(array).all()]
+    if bad:
+        raise LearnerError(
+            f"behavior {outcome.behavior!r}: an update gave values that are not finite ({', '.join(bad)}); the policy before "
+            f"it was kept. Expected finite ones: lower learning_rate ({outcome.scheduled.learning_rate:g} now), or bring "
+            "observations and rewards to the order of 1 (network_settings.normalize, reward strength).",
+        )

@@ -1,0 +1,98 @@
+"""The border of learning: nothing of the wrong shape and nothing that is not finite passes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.errors import InternalError, PlayerContentError
+from runtime.experience.brains import Bools, BrainParameters, Floats
+from runtime.experience.columns import BrainColumns, StepBlock
+
+
+def flat_observations(block: StepBlock, brain: BrainParameters) -> Floats:
+    """float32 (r, D): the observations of a checked block side by side.
+
+    Raises PlayerContentError for a wrong shape or a value that is not finite, in any column of the brain.
+    """
+    columns = block.brains[brain.brain_name]
+    _check_shapes(block, brain, columns)
+    parts = [np.asarray(each, np.float32).reshape(len(each), -1) for each in columns.observations]
+    flat = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+    # One look at everything in the usual case; where it fails, a second one finds the first culprit.
+    if not (
+        np.isfinite(flat).all()
+        and np.isfinite(columns.rewards).all()
+        and np.isfinite(columns.group_rewards).all()
+        and np.isfinite(columns.continuous).all()
+    ):
+        _refuse(block, brain, columns)
+    return flat
+
+
+def flat_masks(columns: BrainColumns, mask_size: int) -> Bools | None:
+    """bool (r, mask_size), or None when nothing is masked in the block."""
+    return columns.masks if mask_size else None
+
+
+def _check_shapes(block: StepBlock, brain: BrainParameters, columns: BrainColumns) -> None:
+    rows = len(columns.row_agents)
+    if len(columns.observations) != len(brain.observation_specs):
+        raise _error(
+            block,
+            f"brain {brain.brain_name!r} sent {len(columns.observations)} observations; expected "
+            f"{len(brain.observation_specs)}, as it announced",
+        )
+    for index, (values, spec) in enumerate(zip(columns.observations, brain.observation_specs, strict=True)):
+        if values.shape != (rows, *spec.shape):
+            raise _error(
+                block,
+                f"brain {brain.brain_name!r} sent observation {index} with shape {values.shape[1:]}; expected "
+                f"{spec.shape}, as it announced",
+            )
+    spec_ = brain.action_spec
+    sent = (columns.continuous.shape[1:], columns.discrete.shape[1:])
+    if sent != ((spec_.continuous_size,), (spec_.discrete_size,)):
+        raise InternalError(
+            f"a block of environment {block.env_id} carries actions of shapes {sent} for brain {brain.brain_name!r}, "
+            f"which takes {spec_.continuous_size} floats and {spec_.discrete_size} branches; report this as a bug",
+        )
+
+
+def _refuse(block: StepBlock, brain: BrainParameters, columns: BrainColumns) -> None:
+    fields: list[tuple[str, npt.NDArray[np.generic]]] = [
+        (f"observation {index}", values) for index, values in enumerate(columns.observations)
+    ]
+    fields += [("reward", columns.rewards), ("group reward", columns.group_rewards)]
+    for name, values in fields:
+        _refuse_field(block, brain, name, (values, columns.row_agents, columns.row_steps))
+    _refuse_field(block, brain, "action", (columns.continuous, columns.action_agents, columns.action_steps))
+
+
+def _refuse_field(
+    block: StepBlock,
+    brain: BrainParameters,
+    name: str,
+    column: tuple[npt.NDArray[np.generic], npt.NDArray[np.int64], npt.NDArray[np.int32]],
+) -> None:
+    values, agents, steps = column
+    bad = np.argwhere(~np.isfinite(values))
+    if not len(bad):
+        return
+    row, *index = (int(each) for each in bad[0])
+    step = int(steps[row])
+    moment = "in the reply to a reset" if step < 0 else f"at env step {block.first_step + step + 1}"
+    place = f" index {index[0] if len(index) == 1 else tuple(index)}" if index else ""
+    raise _error(
+        block,
+        f"brain {brain.brain_name!r}, agent {int(agents[row])}: {name}{place} is {values[(row, *index)]} {moment}; "
+        "expected a finite number. Look for a division by zero or an unset value in the player's code",
+    )
+
+
+def _error(block: StepBlock, text: str) -> PlayerContentError:
+    return PlayerContentError(
+        f"environment {block.env_id} (incarnation {block.incarnation}): {text}.",
+        env_id=block.env_id,
+        incarnation=block.incarnation,
+    )

@@ -1,0 +1,213 @@
+"""Learning for all behaviors of a run: the implementation of the controller's port."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runtime.errors import InternalError
+from runtime.experience.brains import BrainParameters, EnvId
+from runtime.experience.columns import StepBlock
+from runtime.learner import (
+    BrainProgress,
+    Learner,
+    LearnerOptions,
+    PolicyRelease,
+    SaveJob,
+    Summary,
+    UpdateJob,
+    UpdateOutcome,
+)
+from trainers.behavior import Behavior, Outcome
+from trainers.checkpoints import Checkpoint, first_loadable, write_checkpoint
+from trainers.content import flat_observations
+from trainers.randomness import behavior_key
+from trainers.refusals import refuse_unsupported
+from trainers.saved_state import (
+    behavior_arrays,
+    behavior_state,
+    parts_of,
+    refuse_other_brain,
+    restore_behavior,
+    restore_policy,
+)
+from trainers.tensors_file import Array
+
+
+def create_learner(options: LearnerOptions) -> Learner:
+    """A learner with no behaviors yet; TensorFlow is loaded by `warm_up` or the first update, not here."""
+    return PPOLearner(options)
+
+
+@dataclass(slots=True)
+class _EnvClock:
+    """Where one environment is. steps: env steps counted over all its incarnations; next_step: of this one."""
+
+    incarnation: int
+    steps: int
+    next_step: int = 0
+
+
+class PPOLearner:
+    """Learns each behavior by PPO; the contract of every method is in `runtime.learner.Learner`."""
+
+    def __init__(self, options: LearnerOptions) -> None:
+        self._options = options
+        self._behaviors: dict[str, Behavior] = {}
+        self._brains: dict[str, BrainParameters] = {}
+        self._clocks: dict[EnvId, _EnvClock] = {}
+        self._clock_floor = 0
+        # What a checkpoint holds of behaviors that were not announced again yet; it goes into the next one as it is.
+        self._saved: dict[str, Mapping[str, Any]] = {}  # JSON
+        self._saved_arrays: dict[str, dict[str, Array]] = {}
+        self._takes_policies_only = False
+
+    def add_brain(self, brain: BrainParameters) -> PolicyRelease | None:
+        """The first policy of a new behavior, or None when the behavior is known."""
+        name = brain.behavior_name
+        known = self._behaviors.get(name)
+        if known is not None:
+            refuse_other_brain(known.brain, brain)
+            self._brains[brain.brain_name] = brain
+            return None
+        settings = self._options.settings_for(name)
+        refuse_unsupported(brain, settings)
+        behavior = Behavior(
+            brain,
+            settings,
+            key=behavior_key(self._options.run_seed, name),
+            keeps_versions=self._options.keeps_versions,
+        )
+        if name in self._saved:
+            restore = restore_policy if self._takes_policies_only else restore_behavior
+            restore(behavior, self._saved[name], self._saved_arrays[name])
+            del self._saved[name], self._saved_arrays[name]
+        self._behaviors[name] = behavior
+        self._brains[brain.brain_name] = brain
+        return behavior.release()
+
+    def warm_up(self, behavior: str) -> None:
+        """Loads TensorFlow and compiles the update of `behavior`."""
+        if self._options.is_training:
+            self._behaviors[behavior].warm_up()
+
+    def accept(self, block: StepBlock) -> None:
+        """Takes one block, or raises PlayerContentError and keeps nothing of it."""
+        checked = [(wire, flat_observations(block, self._known(wire, block))) for wire in sorted(block.brains)]
+        clock = self._advance(block)
+        if block.steps == 0:
+            self.cut(block.env_id)
+            for behavior in self._behaviors.values():
+                behavior.after_reset(block.env_id)
+        for wire, observations in checked:
+            behavior = self._behaviors[self._brains[wire].behavior_name]
+            rows = behavior.rows(block, wire, observations, clock)
+            behavior.accept(block, rows, wire, is_training=self._options.is_training)
+
+    def _known(self, wire: str, block: StepBlock) -> BrainParameters:
+        brain = self._brains.get(wire)
+        if brain is None:
+            raise InternalError(
+                f"a block of environment {block.env_id} carries brain {wire!r}, which was not added; expected one of "
+                f"{sorted(self._brains)}. Report this as a bug.",
+            )
+        return brain
+
+    def _advance(self, block: StepBlock) -> int:
+        """The environment's clock before the block; a new incarnation ends the trajectories of the one before."""
+        clock = self._clocks.get(block.env_id)
+        if clock is None or block.incarnation > clock.incarnation:
+            # It joins at the present, so that its episodes are not taken for old ones.
+            present = max([self._clock_floor, *(each.steps for each in self._clocks.values())])
+            for behavior in self._behaviors.values():
+                behavior.cut(block.env_id, is_new_incarnation=True)
+            clock = self._clocks[block.env_id] = _EnvClock(block.incarnation, present)
+        elif block.incarnation < clock.incarnation or block.first_step < clock.next_step:
+            raise InternalError(
+                f"environment {block.env_id}: block {block.first_step} of incarnation {block.incarnation} came after step "
+                f"{clock.next_step} of incarnation {clock.incarnation}; expected blocks in order. Report this as a bug.",
+            )
+        before = clock.steps
+        clock.steps += block.steps
+        clock.next_step = block.first_step + block.steps
+        return before
+
+    def cut(self, env_id: EnvId | None = None) -> None:
+        """Ends the open trajectories of one environment, or of all."""
+        for behavior in self._behaviors.values():
+            behavior.cut(env_id)
+
+    def cut_idle(self, env_id: EnvId, steps_max: int) -> int:
+        """Ends the trajectories of agents silent for more than `steps_max` env steps; says how many."""
+        clock = self._clocks.get(env_id)
+        if clock is None:
+            return 0
+        return sum(behavior.cut_idle(env_id, clock.steps - steps_max) for behavior in self._behaviors.values())
+
+    def progress(self) -> Mapping[str, BrainProgress]:
+        """Progress by behavior, in the order of names."""
+        return {
+            name: self._behaviors[name].progress(is_training=self._options.is_training)
+            for name in sorted(self._behaviors)
+        }
+
+    def take_summaries(self) -> Sequence[Summary]:
+        """Summaries that became due since the last call, oldest first."""
+        found = [
+            summary
+            for name in sorted(self._behaviors)
+            for summary in self._behaviors[name].take_summaries(is_training=self._options.is_training)
+        ]
+        return sorted(found, key=lambda summary: summary.step)
+
+    def begin_update(self, behavior: str) -> UpdateJob:
+        """A job that updates `behavior` from what is buffered."""
+        return self._behaviors[behavior].begin_update()
+
+    def finish_update(self, outcome: UpdateOutcome) -> PolicyRelease:
+        """The new policy, or LearnerError when something in it is not finite."""
+        assert isinstance(outcome, Outcome)
+        return self._behaviors[outcome.behavior].finish_update(outcome)
+
+    def unity_model(self, behavior: str) -> bytes:
+        """The policy as the ONNX file that Unity loads."""
+        return self._behaviors[behavior].unity_model()
+
+    def begin_save(self, run_state: Mapping[str, object]) -> SaveJob:
+        """A job that writes a complete checkpoint folder."""
+        states = {name: behavior_state(each) for name, each in self._behaviors.items()}
+        arrays = {name: behavior_arrays(each) for name, each in self._behaviors.items()}
+        if not self._takes_policies_only:
+            states |= self._saved
+            arrays |= self._saved_arrays
+        clock = max([self._clock_floor, *(each.steps for each in self._clocks.values())])
+        checkpoint = Checkpoint(
+            {f"{name}/{part}": array for name, parts in arrays.items() for part, array in parts.items()},
+            {"behaviors": states, "clock": clock, "run_state": dict(run_state)},
+        )
+        return lambda folder: write_checkpoint(folder, checkpoint)
+
+    def load(self, folders: Sequence[Path]) -> Mapping[str, object]:
+        """Restores the first loadable checkpoint and returns its `run_state`, with `damaged` beside it."""
+        checkpoint, damaged = self._take(folders)
+        run_state = checkpoint.state["run_state"]
+        assert isinstance(run_state, dict)
+        clock = checkpoint.state["clock"]
+        assert isinstance(clock, int)
+        self._clock_floor = clock
+        return {**run_state, "damaged": damaged}
+
+    def initialize_from(self, folders: Sequence[Path]) -> None:
+        """Takes weights and normalisers alone; counters start at 0."""
+        self._takes_policies_only = True
+        self._take(folders)
+
+    def _take(self, folders: Sequence[Path]) -> tuple[Checkpoint, list[str]]:
+        _, checkpoint, damaged = first_loadable(folders)
+        states = checkpoint.state["behaviors"]
+        assert isinstance(states, dict)
+        self._saved = dict(states)
+        self._saved_arrays = {name: parts_of(name, checkpoint.arrays) for name in states}
+        return checkpoint, [f"{each.folder}: {each.reason}" for each in damaged]

@@ -1,0 +1,1 @@
+"""Proximal policy optimisation in TensorFlow; only `engine` is imported before training starts."""

@@ -1,0 +1,43 @@
+"""Generalised advantage estimation (Schulman et al. 2016, equation 16) over all segments of a batch at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+Tensor = Any  # TensorFlow ships no usable types.
+
+
+def advantages(
+    *,
+    rewards: Tensor,
+    values: Tensor,
+    next_rows: Tensor,
+    continues: Tensor,
+    is_linked: Tensor,
+    gammas: Tensor,
+    lambda_: Tensor,
+) -> Tensor:
+    """float32 (n, streams): sum over l of (gamma * lambda)^l * delta_{t+l}, l up to the segment's end.
+
+    delta_t = r_t + gamma * V(next_rows_t) * continues_t - V_t. rewards, values: (n, streams). next_rows: int32 (n,).
+    continues: (n,), 0 where the episode really ended. is_linked: (n,), 1 where row t + 1 is the next of the segment.
+    gammas: (streams,).
+    """
+    deltas = rewards + gammas * tf.gather(values, next_rows) * continues[:, None] - values
+    return backward_recurrence(deltas, gammas * lambda_ * is_linked[:, None])
+
+
+def backward_recurrence(additions: Tensor, factors: Tensor) -> Tensor:
+    """x_t = additions_t + factors_t * x_{t+1}, with x = 0 behind the end; both (n, streams).
+
+    By doubling: after k rounds each x holds 2^k terms. Sixteen rounds of whole-array work replace n steps of a loop.
+    """
+    rows, span = additions.shape[0], 1
+    while span < rows:
+        padding = [[0, span], [0, 0]]
+        additions += factors * tf.pad(additions[span:], padding)
+        factors *= tf.pad(factors[span:], padding)
+        span *= 2
+    return additions

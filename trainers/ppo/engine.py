@@ -1,0 +1,39 @@
+"""The door to TensorFlow: nothing imports it before this door is opened, on the learner thread."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainers.batches import Capacity
+    from trainers.networks import NetworkShape
+    from trainers.ppo.update import PPOUpdate
+
+THREADS = 1
+"""Threads of TensorFlow. Part of a seed: another number gives other last bits (and small updates are no faster)."""
+
+
+def update_for(shape: NetworkShape, capacity: Capacity) -> PPOUpdate:
+    """The compiled update for these sizes. The first call loads TensorFlow, which takes seconds."""
+    _configure()
+    from trainers.ppo.update import compiled_update  # noqa: PLC0415 - loads TensorFlow, and not before it is needed
+
+    return compiled_update(shape, capacity)
+
+
+def _configure() -> None:
+    """Loads TensorFlow with pinned threads and deterministic operators; later calls change nothing."""
+    # Both are read when the library loads: no lines about CPU features, no rounding that depends on them.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of the library's own imports
+        import tensorflow as tf  # noqa: PLC0415 - as above
+    # Only before the first operation: an embedding program that uses TensorFlow itself has chosen already.
+    with contextlib.suppress(RuntimeError):
+        tf.config.threading.set_intra_op_parallelism_threads(THREADS)
+        tf.config.threading.set_inter_op_parallelism_threads(THREADS)
+    tf.config.experimental.enable_op_determinism()

@@ -1,0 +1,151 @@
+"""A behavior as the content of a checkpoint, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from runtime.errors import UsageError
+from runtime.experience.brains import BrainParameters
+from trainers.behavior import Behavior
+from trainers.buffer import TransitionBuffer
+from trainers.networks import NetworkShape
+from trainers.normalizer import Normalizer
+from trainers.optimizer_state import Weights
+from trainers.ppo.inputs import PolicySnapshot
+from trainers.statistics import EpisodeStatistics
+from trainers.tensors_file import Array
+
+State = Mapping[str, Any]  # JSON; a checkpoint is verified by its checksum before it is read.
+
+
+def behavior_arrays(behavior: Behavior) -> dict[str, Array]:
+    """Every array of a behavior, copied or immutable, by name."""
+    arrays: dict[str, Array] = {
+        "weights": behavior.weights.flat,
+        "adam.first": behavior.weights.first,
+        "adam.second": behavior.weights.second,
+        "normalizer.mean": behavior.normalizer.mean,
+        "normalizer.m2": behavior.normalizer.m2,
+    }
+    for number, snapshot in enumerate(behavior.snapshots):
+        arrays[f"snapshot.{number}.weights"] = snapshot.flat
+        arrays[f"snapshot.{number}.mean"] = snapshot.normalizer.mean
+        arrays[f"snapshot.{number}.m2"] = snapshot.normalizer.m2
+    for name, column in behavior.complete_buffer().arrays():
+        arrays[f"buffer.{name}"] = column
+    return arrays
+
+
+def behavior_state(behavior: Behavior) -> dict[str, Any]:
+    """All else of a behavior, as JSON. The random state is the key and the version: each update has its own generator."""
+    return {
+        "shape": shape_fields(behavior.shape),
+        "key": behavior.key,
+        "version": behavior.version,
+        "steps": behavior.steps,
+        "period": behavior.period,
+        "adam_steps": behavior.weights.steps,
+        "normalizer_count": behavior.normalizer.count,
+        "snapshots": [[each.version, each.normalizer.count] for each in behavior.snapshots],
+        "wires": list(behavior.wires),
+        "episodes": behavior.episodes.state(),
+        "next_summary": behavior.summaries.next_step,
+        "updates_since_summary": list(behavior.summaries.updates),
+    }
+
+
+def restore_behavior(behavior: Behavior, state: State, arrays: Mapping[str, Array]) -> None:
+    """Puts a new behavior into the saved state. Raises UsageError when its network is of another shape."""
+    restore_policy(behavior, state, arrays)
+    behavior.key = state["key"]
+    behavior.weights = Weights(
+        behavior.weights.flat,
+        arrays["adam.first"].astype(np.float32),
+        arrays["adam.second"].astype(np.float32),
+        state["adam_steps"],
+    )
+    behavior.version, behavior.steps, behavior.period = state["version"], state["steps"], state["period"]
+    behavior.snapshots = [
+        PolicySnapshot(
+            version,
+            arrays[f"snapshot.{number}.weights"].astype(np.float32),
+            _normalizer(count, arrays, f"snapshot.{number}"),
+        )
+        for number, (version, count) in enumerate(state["snapshots"])
+    ]
+    behavior.wires = list(state["wires"])
+    behavior.buffer = TransitionBuffer.restored(behavior.shape, _under("buffer.", arrays))
+    behavior.episodes = EpisodeStatistics.restored(state["episodes"])
+    behavior.summaries.next_step = state["next_summary"]
+    behavior.summaries.updates = [dict(each) for each in state["updates_since_summary"]]
+
+
+def restore_policy(behavior: Behavior, state: State, arrays: Mapping[str, Array]) -> None:
+    """Weights and normaliser alone. Raises UsageError when the network is of another shape."""
+    refuse_other_shape(behavior, state)
+    behavior.weights = Weights(
+        arrays["weights"].astype(np.float32),
+        behavior.weights.first,
+        behavior.weights.second,
+        behavior.weights.steps,
+    )
+    behavior.normalizer = _normalizer(state["normalizer_count"], arrays, "normalizer")
+    behavior.snapshots = [PolicySnapshot(behavior.version, behavior.weights.flat, behavior.normalizer)]
+
+
+def refuse_other_shape(behavior: Behavior, state: State) -> None:
+    """Raises UsageError that names each difference between the saved network and the one asked for."""
+    saved, asked = state["shape"], shape_fields(behavior.shape)
+    differences = [
+        f"{name}: {saved.get(name)} saved, {asked[name]} now" for name in asked if saved.get(name) != asked[name]
+    ]
+    if differences:
+        raise UsageError(
+            f"behavior {behavior.name!r} does not fit the checkpoint: {'; '.join(differences)}. Expected the same network; "
+            "restore the settings and the player of that run, or start anew with another --run-id.",
+        )
+
+
+def shape_fields(shape: NetworkShape) -> dict[str, Any]:
+    """What fixes the weights' layout, as JSON."""
+    return {
+        "observation_sizes": list(shape.observation_sizes),
+        "continuous_size": shape.continuous_size,
+        "discrete_branches": list(shape.branches),
+        "reward_signals": shape.streams,
+        "hidden_units": shape.hidden_units,
+        "num_layers": shape.num_layers,
+        "shared_critic": shape.shared_critic,
+        "normalize": shape.normalize,
+    }
+
+
+def refuse_other_brain(known: BrainParameters, brain: BrainParameters) -> None:
+    """Raises UsageError when two brains of one behavior differ in what they observe or do."""
+    differences = []
+    shapes = ([each.shape for each in known.observation_specs], [each.shape for each in brain.observation_specs])
+    if shapes[0] != shapes[1]:
+        differences.append(f"observation shapes {shapes[0]} and {shapes[1]}")
+    if known.action_spec != brain.action_spec:
+        differences.append(f"actions {known.action_spec} and {brain.action_spec}")
+    if differences:
+        raise UsageError(
+            f"brains {known.brain_name!r} and {brain.brain_name!r} belong to one behavior but differ: "
+            f"{'; '.join(differences)}. Expected equal ones; give them different behavior names in the player.",
+        )
+
+
+def parts_of(behavior: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """The arrays of one behavior in a checkpoint."""
+    return _under(f"{behavior}/", arrays)
+
+
+def _under(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _normalizer(count: int, arrays: Mapping[str, Array], name: str) -> Normalizer:
+    return Normalizer(count, arrays[f"{name}.mean"].astype(np.float64), arrays[f"{name}.m2"].astype(np.float64))

@@ -1,0 +1,128 @@
+"""What a behavior reports: finished episodes, and the means of a summary."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from runtime.learner import BehaviorSettings, Summary
+from trainers.schedules import scheduled_values
+from trainers.trajectories import FinishedEpisode
+
+RECENT_EPISODES = 100
+
+EpisodeKey = tuple[int, int, int, str, int]
+"""(updates begun, env step, environment, brain, agent): a total order that does not depend on how a run is cut into blocks."""
+
+
+@dataclass(slots=True)
+class EpisodeStatistics:
+    """Finished training episodes: how many, the latest 100, and those since the last summary.
+
+    The latest are the greatest by `EpisodeKey`, not the last to arrive, so that one worker with four environments and four
+    with one report the same means to the bit.
+    """
+
+    count: int = 0
+    recent: list[tuple[EpisodeKey, float, int]] = field(default_factory=list)
+    fresh: list[tuple[float, int, float]] = field(default_factory=list)
+
+    def add(self, episode: FinishedEpisode, *, period: int, env_id: int, brain: str) -> None:
+        """Counts one finished episode."""
+        self.count += 1
+        key = (period, episode.clock, env_id, brain, episode.agent)
+        insort(self.recent, (key, episode.reward, episode.length))
+        del self.recent[: -RECENT_EPISODES or None]
+        self.fresh.append((episode.reward, episode.length, episode.group_reward))
+
+    @property
+    def mean_reward(self) -> float | None:
+        """Mean undiscounted return of the latest episodes; None without any."""
+        return float(np.mean([reward for _, reward, _ in self.recent])) if self.recent else None
+
+    @property
+    def mean_length(self) -> float | None:
+        """Mean number of agent steps of the latest episodes; None without any."""
+        return float(np.mean([length for _, _, length in self.recent])) if self.recent else None
+
+    def take_fresh(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]  # float64 (n,) each
+        """Returns, lengths and group rewards since the last call, in an order that arrival does not change."""
+        rows = np.asarray(sorted(self.fresh), np.float64).reshape(-1, 3)
+        self.fresh = []
+        return rows[:, 0], rows[:, 1], rows[:, 2]
+
+    def state(self) -> dict[str, object]:
+        """As JSON."""
+        return {"count": self.count, "recent": self.recent, "fresh": self.fresh}
+
+    @staticmethod
+    def restored(state: Mapping[str, object]) -> EpisodeStatistics:
+        """From `state()`, read back from JSON."""
+        count, recent, fresh = state["count"], state["recent"], state["fresh"]
+        assert isinstance(count, int)
+        assert isinstance(recent, list)
+        assert isinstance(fresh, list)
+        return EpisodeStatistics(
+            count,
+            [(tuple(key), reward, length) for key, reward, length in recent],
+            [(reward, length, group_reward) for reward, length, group_reward in fresh],
+        )
+
+
+@dataclass(slots=True)
+class SummaryWriter:
+    """Makes a Summary of one behavior at each multiple of `summary_freq`."""
+
+    next_step: int
+    updates: list[dict[str, float]] = field(default_factory=list)
+
+    def take(
+        self,
+        behavior: str,
+        settings: BehaviorSettings,
+        *,
+        steps: int,
+        episodes: EpisodeStatistics,
+        is_training: bool,
+    ) -> list[Summary]:
+        """The summaries that are due after `steps` agent steps, oldest first.
+
+        When several multiples passed at once, the first tells what happened and the others hold the schedules alone.
+        """
+        summaries = []
+        while self.next_step <= steps:
+            rewards, lengths, group_rewards = episodes.take_fresh()
+            values = self._values(settings, steps=self.next_step, is_training=is_training)
+            if len(rewards):
+                values["Environment/Cumulative Reward"] = float(rewards.mean())
+                values["Environment/Episode Length"] = float(lengths.mean())
+                for name, signal in settings.reward_signals.items():
+                    values[f"Policy/{name.title()} Reward"] = float(rewards.mean() * signal.strength)
+                if group_rewards.any():
+                    values["Environment/Group Cumulative Reward"] = float(group_rewards.mean())
+            summaries.append(
+                Summary(
+                    behavior=behavior,
+                    step=self.next_step,
+                    mean_reward=float(rewards.mean()) if len(rewards) else None,
+                    std_reward=float(rewards.std()) if len(rewards) else None,
+                    values=values,
+                ),
+            )
+            self.next_step += settings.summary_freq
+        return summaries
+
+    def _values(self, settings: BehaviorSettings, *, steps: int, is_training: bool) -> dict[str, float]:
+        scheduled = scheduled_values(settings.hyperparameters, steps=steps, max_steps=settings.max_steps)
+        values = {"Is Training": float(is_training)}
+        if is_training:
+            values["Policy/Learning Rate"] = scheduled.learning_rate
+            values["Policy/Epsilon"] = scheduled.epsilon
+            values["Policy/Beta"] = scheduled.beta
+        for tag in sorted({tag for update in self.updates for tag in update}):
+            values[tag] = float(np.mean([update[tag] for update in self.updates if tag in update]))
+        self.updates = []
+        return values
