@@ -1,9 +1,9 @@
 """The dead-man's thread: a process of a run ends when one of the processes it depends on is gone.
 
-Thespian's processes are made to outlive whoever started them. Ours must not: when the launcher (or the admin) is killed,
-however it happened, nobody may stay. One daemon thread per process waits on pidfds, which the kernel makes readable when
-the process behind them ends and which no later process of the same number can inherit. Where there are no pidfds it
-looks a few times a second for the pair (pid, start time), which a reused pid cannot fake either.
+Thespian's processes are made to outlive whoever started them. Ours must not: when the launcher (or the admin) is
+killed, however it happened, nobody may stay. One daemon thread per process waits on pidfds, which the kernel makes
+readable when the process behind them ends and which no later process of the same number can inherit. Where there are
+no pidfds it looks a few times a second for the pair (pid, start time), which a reused pid cannot fake either.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, NoReturn
 
 EXIT_CODE: Final = 70
@@ -36,9 +37,8 @@ def life_of(pid: int) -> Life:
     """The life of `pid` now; `started` is None if there is no such process or it has ended (a zombie)."""
     if sys.platform == "linux":
         try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                # The name in parentheses may hold anything; the fields after the last ')' begin with the state.
-                fields = file.read().rpartition(b")")[2].split()
+            # The name in parentheses may hold anything; the fields after the last ')' begin with the state.
+            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         except OSError:
             return Life(pid, None)
         return Life(pid, None if fields[0] in (b"Z", b"X") else int(fields[19]))

@@ -63,7 +63,7 @@ def _pickled(message: object) -> bytes | None:
         return pickle.dumps(message, PICKLE_PROTOCOL)
     except CannotPickleAddress:
         return None
-    except Exception as error:  # noqa: BLE001 - pickling runs foreign code and may raise anything
+    except Exception as error:
         path, culprit = _culprit(message)
         where = f"its field {path}" if path else "it"
         raise UnsendableError(

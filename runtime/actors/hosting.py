@@ -35,17 +35,13 @@ from thespian.actors import (
 from runtime.actors.envelopes import Envelope, UnsendableError, check_sendable
 from runtime.actors.spawning import is_run_process, restore_logging
 
-__all__ = ["Child", "Envelope", "HostedActor", "Start", "UndeliveredError", "UnsendableError", "check_sendable"]
+__all__ = ["Child", "Envelope", "HostedActor", "Start", "UnsendableError", "check_sendable"]
 
 EARLY_MESSAGES_MAX: Final = 1000
 # Thespian catches every signal in Python. For these the handler would return into the faulting instruction, for ever.
 _FATAL: Final = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGSYS", "SIGTRAP")
 
 _logger = logging.getLogger(__name__)
-
-
-class UndeliveredError(UnsendableError):
-    """A message came back: its receiver could not be created, or it could not be sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +71,7 @@ class _Watched:
 
 
 class HostedActor(Actor):  # type: ignore[misc,unused-ignore]
-    """Base of our actors. Subclasses override `start`, `receive` and the other callbacks, all run on the actor thread."""
+    """Base of our actors. Subclasses override the callbacks, which all run on the actor thread."""
 
     def __init__(self) -> None:
         self.role = type(self).__name__
@@ -107,13 +103,17 @@ class HostedActor(Actor):  # type: ignore[misc,unused-ignore]
     def stopping(self) -> None:
         """Called when this actor was told to exit; its process ends after that."""
 
+    def undelivered(self, message: Any, reason: str) -> None:
+        """Called with a message that waited for a child which ended before it was ready. Logs by default."""
+        _logger.info("%s: a message of type %s came back: %s", self.role, type(message).__name__, reason)
+
     def on_failure(self, error: BaseException, message: object) -> None:
         """Called with what a callback raised; it is not run again. Logs by default."""
         _logger.error("%s failed at a message of type %s", self.role, type(message).__name__, exc_info=error)
 
     # ---- to be used
 
-    def send(self, targetAddr: Any, msg: object) -> None:  # noqa: N803 - Thespian's names
+    def send(self, targetAddr: Any, msg: object) -> None:
         """Send a message. Raises UnsendableError at once, naming type and field, if it cannot be pickled."""
         super().send(targetAddr, msg if isinstance(msg, ActorSystemMessage | Envelope) else Envelope.of(msg))
 
@@ -246,8 +246,7 @@ class HostedActor(Actor):  # type: ignore[misc,unused-ignore]
     def _undelivered(self, message: Any, details: str) -> None:
         with contextlib.suppress(Exception):
             message = message.open() if isinstance(message, Envelope) else message
-        text = f"a message of type {type(message).__name__} came back: {details}"
-        self._guarded(lambda: self.on_failure(UndeliveredError(text), message), message)
+        self._guarded(lambda: self.undelivered(message, details), message)
 
 
 def _settle_process() -> None:

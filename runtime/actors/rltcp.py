@@ -1,8 +1,8 @@
 """Our actor-system base, `thespian.system.rltcp`: the admin of a run as a watched child of the launcher.
 
 The stock base detaches its admin with a double fork, so that it outlives its starter, attaches to any admin that
-already answers on the port, waits 5 s at most for a new one, and sets TZ in the environment of its host. Ours starts the
-admin as an ordinary child on a socket that already listens: the port can neither be taken by nor belong to others.
+already answers on the port, waits 5 s at most for a new one, and sets TZ in the environment of its host. Ours starts
+the admin as an ordinary child on a socket that already listens: the port can neither be taken by nor belong to others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from typing import Any, Final
 
 from setproctitle import setproctitle
 from thespian.actors import ActorAddress
-from thespian.system.messages.admin import PendingActorResponse, QueryAck, QueryExists
+from thespian.system.messages.admin import (
+    PendingActorResponse,
+    QueryAck,
+    QueryExists,
+    SystemShutdown,
+    SystemShutdownCompleted,
+)
 from thespian.system.messages.multiproc import EndpointConnected
 from thespian.system.multiprocCommon import MultiProcAdmin, _startLogger
 from thespian.system.multiprocTCPBase import ActorSystemBase as StockTCPBase
@@ -28,10 +34,13 @@ from thespian.system.transport import ReceiveEnvelope
 from runtime.actors import deathwatch
 from runtime.actors.frames import KEY_BYTES
 from runtime.actors.spawning import ProcessFactory, RunProcess, RunSettings, forget_child
+from runtime.actors.sweep import kill_life, run_processes, sweep_run, wait_until_gone
 from runtime.actors.transport import Endpoint, LoopbackAddress, RLTransport, listen_on_loopback
 from runtime.errors import TrainingError
 
 START_S_MAX: Final = 20.0
+CLOSE_S_MAX: Final = 10.0
+REAP_S: Final = 0.2
 _REPLY_SLICE_S: Final = 1.0
 
 
@@ -97,7 +106,7 @@ def run_admin(
 class ActorSystemBase(StockTCPBase):  # type: ignore[misc,unused-ignore]
     """The launcher's end of our actor system."""
 
-    transportType = RLTransport
+    transportType = RLTransport  # noqa: N815 - Thespian looks for this name
 
     def __init__(
         self,
@@ -164,6 +173,48 @@ class ActorSystemBase(StockTCPBase):  # type: ignore[misc,unused-ignore]
                     f"the admin of the actor system ended at once with code {code}; see the run's log"
                 )
         raise ActorSystemError(f"the actor system was not ready within {start_s_max:g} s; is the machine overloaded?")
+
+    def shutdown(self, deadline_s: float = CLOSE_S_MAX) -> None:
+        """End every process of the system within `deadline_s`: in order as long as that works, then by SIGKILL.
+
+        Returns when they are gone; the system cannot be used after that.
+        """
+        marker = self.mpcontext.settings.marker
+        deadline = time.monotonic() + deadline_s
+        # Two thirds of the time for the orderly way: what then still runs does not react, and is killed at once.
+        orderly = time.monotonic() + deadline_s * 2 / 3
+        try:
+            if self._shut_down_in_order(orderly):
+                wait_until_gone(run_processes(marker), orderly - time.monotonic())
+        finally:
+            self._kill_others(marker)
+            sweep_run(marker)
+            self.admin_process.kill()
+            self.admin_process.join(max(1.0, deadline - time.monotonic()))
+            self.transport.close()
+
+    def _kill_others(self, marker: str) -> None:
+        """Kill all but the admin, which is still there to take note of its children's ends and leaves no zombies."""
+        others = [life for life in run_processes(marker) if life.pid != self.admin_process.pid]
+        for life in others:
+            kill_life(life)
+        if others:
+            wait_until_gone(others, 1.0)
+            self.admin_process.join(REAP_S)
+
+    def _shut_down_in_order(self, deadline: float) -> bool:
+        """Ask the admin to end everything; whether it has done so in time."""
+        if not self.admin_process.is_alive():
+            return False
+        self.transport.set_watch([self.admin_process.sentinel])
+        self._tx_to_admin(SystemShutdown())
+        while (left := deadline - time.monotonic()) > 0:
+            reply = self._run_transport(left)
+            if isinstance(reply, ReceiveEnvelope) and isinstance(reply.message, SystemShutdownCompleted):
+                return True
+            if not self.admin_process.is_alive():
+                return True
+        return False
 
     def abandon(self) -> None:
         """Kill the admin, which ends all others, and close our end; may be called again."""

@@ -150,7 +150,7 @@ class _Popen:
         for main in ("init_main_from_name", "init_main_from_path"):
             preparation.pop(main, None)
         buffer = io.BytesIO()
-        set_spawning_popen(self)  # lets the authentication key of multiprocessing be pickled
+        set_spawning_popen(self)  # type: ignore[arg-type] # it lets the authentication key of multiprocessing be pickled
         try:
             reduction.dump(preparation, buffer)
             reduction.dump(process, buffer)

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from runtime.actors.deathwatch import Life, life_of
@@ -93,11 +94,11 @@ def _pids_with(marker: str) -> list[int]:
 
 def _pids_by_proc(entry: bytes) -> list[int]:
     found: list[int] = []
-    for name in os.listdir("/proc"):
-        if not name.isdigit() or int(name) == os.getpid():
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit() or int(process.name) == os.getpid():
             continue
         # Other users' processes may not be read, and any may end while we look.
-        with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
-            if entry in file.read().split(b"\0"):
-                found.append(int(name))
+        with contextlib.suppress(OSError):
+            if entry in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
     return found

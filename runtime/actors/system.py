@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace, TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from thespian.actors import ActorSystem, ActorSystemMessage
-from thespian.system.messages.admin import SystemShutdown, SystemShutdownCompleted
-from thespian.system.transport import ReceiveEnvelope
 
 from runtime.actors.deathwatch import life_of
 from runtime.actors.envelopes import Envelope
-from runtime.actors.rltcp import START_S_MAX, ActorSystemBase, ActorSystemError, new_settings
-from runtime.actors.sweep import run_processes, sweep_run, wait_until_gone
-
-CLOSE_S_MAX: Final = 10.0
+from runtime.actors.rltcp import CLOSE_S_MAX, START_S_MAX, ActorSystemBase, ActorSystemError, new_settings
+from runtime.actors.sweep import run_processes, sweep_run
 
 __all__ = ["ActorSystemError", "SystemHandle", "open_actor_system"]
 
@@ -49,17 +46,40 @@ def open_actor_system(
     try:
         base = ActorSystemBase(stub, _log_defs(log_file), settings=settings, start_s_max=deadline_s)
     except BaseException:
-        sweep_run(settings.marker)
+        sweep_run(settings.marker)  # also what a half-started admin has started
         raise
     system = ActorSystem(base, capabilities=stub.capabilities, transientUnique=True)
     return SystemHandle(system, base)
 
 
-class SystemHandle:
+class _Talk:
+    """What can be said to actors from the outside."""
+
+    def __init__(self, system: Any) -> None:
+        self.system = system  # an untyped ActorSystem, or a private context of one
+
+    def tell(self, address: Any, message: object) -> None:
+        """Send a message. Raises UnsendableError, naming type and field, if it cannot be pickled."""
+        self.system.tell(address, _packed(message))
+
+    def ask(self, address: Any, message: object, timeout_s: float) -> Any:
+        """Send a message; the next message that comes from anybody, None if none comes in time."""
+        return _unpacked(self.system.ask(address, _packed(message), timeout_s))
+
+    def listen(self, timeout_s: float) -> Any:
+        """The next message from anybody, None if none comes in time."""
+        return _unpacked(self.system.listen(timeout_s))
+
+
+class PrivateHandle(_Talk):
+    """A mailbox of one thread; made by `SystemHandle.private`."""
+
+
+class SystemHandle(_Talk):
     """The launcher's hold on a running actor system; also a context manager that closes it."""
 
     def __init__(self, system: Any, base: ActorSystemBase) -> None:
-        self.system = system  # an untyped ActorSystem
+        super().__init__(system)
         self._base = base
         self._is_closed = False
 
@@ -88,53 +108,20 @@ class SystemHandle:
         """All living processes of the system: admin, logger, actors, and what they started (players)."""
         return tuple(sorted(life.pid for life in run_processes(self.marker)))
 
-    def tell(self, address: Any, message: object) -> None:
-        """Send a message. Raises UnsendableError if it cannot be pickled."""
-        self.system.tell(address, _packed(message))
-
-    def ask(self, address: Any, message: object, timeout_s: float) -> Any:
-        """Send a message; the next message that comes from anybody, None if none comes in time."""
-        return _unpacked(self.system.ask(address, _packed(message), timeout_s))
-
-    def listen(self, timeout_s: float) -> Any:
-        """The next message from anybody, None if none comes in time."""
-        return _unpacked(self.system.listen(timeout_s))
+    @contextmanager
+    def private(self) -> Iterator[PrivateHandle]:
+        """A way into the system with a mailbox of its own, for one other thread."""
+        with self.system.private() as context:
+            yield PrivateHandle(context)
 
     def close(self, deadline_s: float = CLOSE_S_MAX) -> None:
         """End every process of the system within `deadline_s`: in order as long as that works, then by SIGKILL.
 
         Returns when they are gone. May be called again, also when the admin is already dead.
         """
-        if self._is_closed:
-            return
-        self._is_closed = True
-        deadline = time.monotonic() + deadline_s
-        # Two thirds of the time for the orderly way: what then still runs does not react, and is killed at once.
-        orderly = time.monotonic() + deadline_s * 2 / 3
-        try:
-            if self._shut_down(orderly):
-                wait_until_gone(run_processes(self.marker), orderly - time.monotonic())
-        finally:
-            # Actors first: their parents, still alive, take note of their ends and leave no zombie.
-            sweep_run(self.marker)
-            self._base.admin_process.kill()
-            self._base.admin_process.join(max(1.0, deadline - time.monotonic()))
-            self._base.transport.close()
-
-    def _shut_down(self, deadline: float) -> bool:
-        """Ask the admin to end everything; whether it says so in time."""
-        process, transport = self._base.admin_process, self._base.transport
-        if not process.is_alive():
-            return False
-        transport.set_watch([process.sentinel])
-        self._base._tx_to_admin(SystemShutdown())  # noqa: SLF001 - as Thespian's own shutdown, which waits 10 s
-        while (left := deadline - time.monotonic()) > 0:
-            reply = self._base._run_transport(left)  # noqa: SLF001
-            if isinstance(reply, ReceiveEnvelope) and isinstance(reply.message, SystemShutdownCompleted):
-                return True
-            if not process.is_alive():
-                return True
-        return False
+        if not self._is_closed:
+            self._is_closed = True
+            self._base.shutdown(deadline_s)
 
     def __enter__(self) -> Self:
         return self

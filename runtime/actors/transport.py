@@ -11,7 +11,7 @@ an embedding program works beside ours. What differs from the stock transport, a
 - A message waits for an older one to the same receiver. The stock transport lets it overtake on a second connection,
   or while the older one waits to be sent again; that wait is 35 s and more there, 0.1 s here.
 - The limit of 20 messages under way is per process in the stock transport, so one stopped receiver silences a sender
-  for everybody. Here it is 400.
+  for everybody. Here it is 900, and only one per receiver costs anything while it waits.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from runtime.actors.spawning import RunSettings
 
 LOOPBACK: Final = "127.0.0.1"
 LISTEN_DEPTH: Final = 128
-TRANSMITS_UNDER_WAY_MAX: Final = 400
+TRANSMITS_UNDER_WAY_MAX: Final = 900
 RETRY_PERIOD: Final = timedelta(milliseconds=100)
 REMEMBERED_SENDERS_MAX: Final = 1024
 REMEMBERED_MESSAGES_MAX: Final = 64
@@ -131,6 +131,10 @@ class RLTransport(TCPTransport):  # type: ignore[misc,unused-ignore]
         self._name = secrets.token_bytes(8)
         self._sequence = itertools.count(1)
         self._seen = _Seen()
+        # Receivers to which a message is under way, and the messages that wait behind it.
+        self._lanes: dict[Any, deque[Any]] = {}
+        self._freed_lanes: deque[Any] = deque()
+        self._is_advancing = False
 
     @property
     def refused_frames(self) -> int:
@@ -184,14 +188,59 @@ class RLTransport(TCPTransport):  # type: ignore[misc,unused-ignore]
         intent.addCallback(self._async_txdone, self._async_txdone)
         self._scheduleTransmitActual(intent, has_exclusive_flag=has_exclusive_flag)
 
-    def _next_XMIT_1(self, intent: Any) -> bool:  # noqa: N802
-        if any(
-            other.sequence < intent.sequence and other.targetAddr == intent.targetAddr
-            for other in (*self._transmitIntents.values(), *self._waitingTransmits)
-        ):
-            intent.awaitingTXSlot()
-            return True
-        return bool(super()._next_XMIT_1(intent))
+    def _scheduleTransmitActual(self, intent: Any, has_exclusive_flag: bool = False) -> None:  # noqa: N802, FBT001, FBT002
+        if intent.targetAddr != self.myAddress:
+            intent.lane = intent.targetAddr.addressDetails.sockname
+            if intent.lane in self._lanes:
+                self._lanes[intent.lane].append(intent)
+                return
+            self._lanes[intent.lane] = deque()
+        super()._scheduleTransmitActual(intent, has_exclusive_flag)
+
+    def _finishIntent(self, intent: Any, status: Any = SendStatus.Sent) -> bool:  # noqa: N802
+        super()._finishIntent(intent, status)
+        if hasattr(intent, "lane"):
+            self._freed_lanes.append(intent.lane)
+        # A message that fails at once ends here again: go on in the outermost call, not in deeper and deeper ones.
+        if not self._is_advancing:
+            self._is_advancing = True
+            try:
+                while self._freed_lanes:
+                    self._advance(self._freed_lanes.popleft())
+            finally:
+                self._is_advancing = False
+        return False
+
+    def _advance(self, lane: tuple[str, int]) -> None:
+        waiting = self._lanes.get(lane)
+        if waiting:
+            super()._scheduleTransmitActual(waiting.popleft())
+        else:
+            self._lanes.pop(lane, None)
+
+    def _nextTransmitStep(self, intent: Any) -> bool:  # noqa: N802
+        try:
+            return bool(getattr(self, f"_next_XMIT_{intent.stage}")(intent))
+        except Exception as error:  # noqa: BLE001 - the stock method forgets the message then; those behind it would wait
+            self._note(f"sending to {intent.targetAddr} failed: {type(error).__name__}: {error}")
+            return self._finishIntent(intent, SendStatus.Failed)
+
+    def _next_XMIT_2(self, intent: Any) -> bool:  # noqa: N802
+        is_pending = bool(super()._next_XMIT_2(intent))
+        if is_pending and intent.stage == self._XMITStepShutdownWrite:
+            return self._next_XMIT_3(intent)
+        return is_pending
+
+    def deadAddress(self, addressManager: Any, childAddr: Any) -> None:  # noqa: N802, N803
+        """Give up what waits to be sent to an actor that is known to have ended."""
+        details = addressManager.exportAddr(childAddr)
+        waiting = self._lanes.get(getattr(getattr(details, "addressDetails", None), "sockname", None), deque())
+        dropped = list(waiting)
+        waiting.clear()
+        super().deadAddress(addressManager, childAddr)
+        for intent in dropped:
+            del intent.lane
+            self._finishIntent(intent, SendStatus.DeadTarget)
 
     def _next_XMIT_3(self, intent: Any) -> bool:  # noqa: N802
         intent.ackbuf = FrameBuffer(self._seal)
@@ -221,26 +270,11 @@ class RLTransport(TCPTransport):  # type: ignore[misc,unused-ignore]
             return bool(self._nextTransmitStep(intent))
         return True
 
-    def _processIntentTimeouts(self) -> None:  # noqa: N802
-        if self._waitingTransmits:
-            self._waitingTransmits.sort(key=lambda intent: intent.sequence)
-            self._release_stranded()
-        super()._processIntentTimeouts()
-
-    def _release_stranded(self) -> None:
-        """Let those go that wait for a connection which nobody will hand to them: its last user failed."""
-        for intent in self._waitingTransmits:
-            if not getattr(intent, "_awaitingTXSlot", False) or intent.targetAddr.addressDetails in self._openSockets:
-                continue
-            if any(other.targetAddr == intent.targetAddr for other in self._transmitIntents.values()):
-                continue
-            del intent._awaitingTXSlot  # noqa: SLF001 - how Thespian marks the state
-            intent._retryTime = ExpirationTimer(0)  # noqa: SLF001
-
     # ---- timers
 
     def _update_runtime(self, max_runtime: Any) -> None:
         super()._update_runtime(max_runtime)
+        self.run_time: Any
         if self._pendingWakeups and self.run_time.view().expired():
             # The stock loop hears nobody while a timer is due: one that is always due again would be deaf for ever.
             self.run_time = ExpirationTimer(LISTEN_BETWEEN_TIMERS_S)

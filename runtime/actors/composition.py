@@ -1,0 +1,45 @@
+"""Which part a role is, and what it is made from: the same under every system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from runtime.actors.controller_start import ControllerStart
+from runtime.actors.parts import Host, Part
+from runtime.decisions.effects import Role
+from runtime.decisions.supervisor import SupervisorOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """Everything that the parts of one run are made from. controller: None where the loop is held elsewhere."""
+
+    run: str
+    supervisor: SupervisorOptions
+    controller: ControllerStart | None
+
+
+def build_part(role: Role, plan: RunPlan, host: Host, report: Callable[[str, str], None]) -> Part:
+    """The part of this role. Modules are loaded only by the process that needs them."""
+    match role.kind:
+        case "supervisor":
+            from runtime.actors.supervisor_part import SupervisorPart  # noqa: PLC0415 - see above
+
+            return SupervisorPart(host, plan.supervisor)
+        case "controller":
+            from runtime.actors.controller_part import ControllerPart  # noqa: PLC0415
+
+            assert plan.controller is not None
+            return ControllerPart(host, plan.controller)
+        case "holder":
+            from runtime.actors.holder_part import HolderPart  # noqa: PLC0415
+
+            return HolderPart(host, plan.run, report)
+        case "worker":
+            from runtime.actors.worker_part import WorkerPart  # noqa: PLC0415
+
+            return WorkerPart(host, role.number, report)
+        case _:
+            msg = f"{role} is not a part that can be built"
+            raise ValueError(msg)

@@ -1,0 +1,305 @@
+"""The TrainerController as a part: carries out what its machine decides about learning and storage.
+
+Learning runs on one thread and saving on another, so that messages are answered meanwhile; their outcomes come back as
+facts through `Host.post`. This module never imports a learning library: the learner arrives through a factory.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
+
+import cloudpickle
+
+from runtime.actors.controller_start import ControllerStart
+from runtime.actors.parts import Host, perform_common
+from runtime.actors.status import status_from
+from runtime.decisions import effects as fx
+from runtime.decisions.controller import ControllerCore
+from runtime.decisions.controller_state import ControllerPhase
+from runtime.errors import InternalError, PlayerError, ShapeError, TrainingError
+from runtime.experience.brains import EnvId
+from runtime.learner import Learner, LearnerOptions, UpdateJob
+from runtime.recording import RunRecorder
+from runtime.results import ExitReason
+
+logger = logging.getLogger(__name__)
+
+IDLE_CHECK_ENV_STEPS = 1000
+
+
+class Background:
+    """One thread that runs jobs in order and hands their outcomes to the part's thread."""
+
+    def __init__(self, name: str, host: Host) -> None:
+        self._host = host
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], object], Callable[[object], None]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Callable[[], object], done: Callable[[object], None]) -> None:
+        """Run `job`; `done` gets its result, or the exception that it raised, on the part's thread."""
+        self._jobs.put((job, done))
+
+    def end(self) -> None:
+        """No more jobs; the one that runs is not waited for."""
+        self._jobs.put(None)
+
+    def _run(self) -> None:
+        while (entry := self._jobs.get()) is not None:
+            job, done = entry
+            try:
+                result: object = job()
+            except Exception as error:  # noqa: BLE001 - it crosses threads as data and is reported there
+                result = error
+            self._host.post(lambda done=done, result=result: done(result))  # type: ignore[misc]
+
+
+class ControllerPart:
+    """The TrainerController: its machine, its learner and its recorder."""
+
+    def __init__(self, host: Host, start: ControllerStart) -> None:
+        self._host = host
+        self._start = start
+        self._facts: deque[object] = deque()
+        self._is_handling = False
+        self._recorder = RunRecorder(start.recording, lambda text: self._report("fault", text))
+        self._learning = Background("learner", host)
+        self._storage = Background("storage", host)
+        self._options: LearnerOptions | None = None
+        self._learner: Learner | None = None
+        self._core: ControllerCore | None = None
+        self._idle_checked_at = 0
+
+    # ---- as a part
+
+    def begin(self) -> None:
+        """Make the learner, restore what is to be resumed, and begin."""
+        factory, self._options = cloudpickle.loads(self._start.learner)
+        learner: Learner = factory(self._options)
+        resumed: Mapping[str, object] | None = None
+        failure: TrainingError | None = None
+        try:
+            if self._start.resume:
+                resumed = learner.load([Path(each) for each in self._start.resume])
+                for damaged in _texts(resumed.get("damaged")):
+                    self._report("fault", f"a damaged checkpoint was passed over: {damaged}")
+            if self._start.initialize:
+                learner.initialize_from([Path(each) for each in self._start.initialize])
+        except TrainingError as error:
+            failure = error
+        self._learner = learner
+        self._core = ControllerCore(self._start.options, resumed)
+        self._perform_all(self._core.begin())
+        if failure is not None:
+            self._feed(fx.LearnerFailed(str(failure), failure.exit_code))
+
+    def receive(self, message: object, sender: object) -> None:
+        """A message from another part."""
+        del sender  # the controller answers parts by their roles
+        self._feed(message)
+
+    def timer(self, token: Hashable) -> None:
+        """A timer of the machine's."""
+        self._feed(fx.TimerFired(token))
+
+    def fail(self, error: BaseException) -> None:
+        """A handler of this part failed, which is a bug: end the run with the models saved."""
+        self._is_handling = False
+        self._facts.clear()
+        self._feed(fx.LearnerFailed(f"the TrainerController failed: {type(error).__name__}: {error}", 4))
+
+    def close(self) -> None:
+        """Nothing of this part has a process of its own."""
+        self._learning.end()
+        self._storage.end()
+        self._recorder.close()
+
+    # ---- the machine
+
+    def _feed(self, fact: object) -> None:
+        """Handle a fact, and those that its effects bring about, one after another."""
+        self._facts.append(fact)
+        if self._is_handling or self._core is None:
+            return
+        self._is_handling = True
+        try:
+            while self._facts:
+                self._perform_all(self._core.handle(self._facts.popleft(), self._host.now_s()))
+        finally:
+            self._is_handling = False
+
+    def _perform_all(self, effects: tuple[object, ...]) -> None:
+        for effect in effects:
+            if not perform_common(self._host, effect, self._report):
+                self._perform(effect)
+
+    def _perform(self, effect: object) -> None:
+        match effect:
+            case fx.AcceptBlocks():
+                self._accept(effect)
+            case fx.StartUpdate(behavior):
+                self._update(behavior)
+            case fx.AddBrain():
+                self._add_brain(effect)
+            case fx.WarmUp(behavior):
+                self._learning.submit(lambda: self._the_learner.warm_up(behavior), self._warmed_up)
+            case fx.CutTrajectories(env_id):
+                self._the_learner.cut(env_id)
+            case fx.StartSave(run_state, is_final):
+                self._save(run_state, is_final=is_final)
+            case fx.WriteSummary(exit_reason):
+                self._write_summary(exit_reason)
+            case fx.PushStatus():
+                self._push_status()
+            case _:
+                msg = f"a TrainerController cannot perform {type(effect).__name__}"
+                raise InternalError(msg)
+
+    @property
+    def _the_learner(self) -> Learner:
+        assert self._learner is not None
+        return self._learner
+
+    @property
+    def _the_options(self) -> LearnerOptions:
+        assert self._options is not None
+        return self._options
+
+    @property
+    def _the_core(self) -> ControllerCore:
+        assert self._core is not None
+        return self._core
+
+    # ---- learning
+
+    def _add_brain(self, effect: fx.AddBrain) -> None:
+        brain = effect.brain
+        try:
+            release = self._the_learner.add_brain(brain)
+        except ShapeError as error:
+            self._facts.append(fx.LearnerFailed(str(error), 3))
+            return
+        except TrainingError as error:
+            self._facts.append(fx.LearnerFailed(str(error), error.exit_code))
+            return
+        interval = checkpoint_interval(self._the_options, brain.behavior_name)
+        self._facts.append(fx.BrainAdded(brain, release, self._the_learner.progress(), interval))
+
+    def _accept(self, effect: fx.AcceptBlocks) -> None:
+        learner, began_s = self._the_learner, time.monotonic()
+        try:
+            for block in effect.blocks:
+                learner.accept(block)
+                if block.agent_steps:
+                    self._recorder.note_first_step()
+        except TrainingError as error:
+            self._facts.append(fx.LearnerFailed(str(error), 3 if isinstance(error, PlayerError) else error.exit_code))
+        self._cut_idle()
+        summaries = learner.take_summaries()
+        self._recorder.add_summaries(summaries)
+        self._facts.append(fx.BlocksAccepted(learner.progress(), has_summaries=bool(summaries)))
+        self._recorder.clock.add("accept", time.monotonic() - began_s)
+
+    def _cut_idle(self) -> None:
+        state = self._the_core.state
+        if state.counters.env_steps - self._idle_checked_at < IDLE_CHECK_ENV_STEPS:
+            return
+        self._idle_checked_at = state.counters.env_steps
+        for env_id in state.envs:
+            cut = self._the_learner.cut_idle(EnvId(env_id), self._start.agent_idle_steps_max)
+            if cut:
+                limit = self._start.agent_idle_steps_max
+                text = f"environment {env_id}: {cut} agents were silent for more than {limit} env steps and are cut off"
+                self._report("note", text)
+
+    def _warmed_up(self, result: object) -> None:
+        if isinstance(result, Exception):
+            self._feed(fx.LearnerFailed(_failure("preparing the update", result), 4))
+
+    def _update(self, behavior: str) -> None:
+        began_s = time.monotonic()
+        try:
+            job: UpdateJob = self._the_learner.begin_update(behavior)
+        except TrainingError as error:
+            self._facts.append(fx.LearnerFailed(str(error), error.exit_code, behavior))
+            return
+        self._learning.submit(job, lambda outcome: self._updated(behavior, outcome, began_s))
+
+    def _updated(self, behavior: str, outcome: object, began_s: float) -> None:
+        self._recorder.clock.add("update", time.monotonic() - began_s)
+        if isinstance(outcome, Exception):
+            code = outcome.exit_code if isinstance(outcome, TrainingError) else 4
+            self._feed(fx.LearnerFailed(_failure(f"the update of {behavior!r}", outcome), code, behavior))
+            return
+        try:
+            release = self._the_learner.finish_update(outcome)  # type: ignore[arg-type] # the job's own result
+        except TrainingError as error:
+            self._feed(fx.LearnerFailed(str(error), error.exit_code, behavior))
+            return
+        self._feed(fx.UpdateFinished(release, self._the_learner.progress()))
+
+    # ---- storage
+
+    def _save(self, run_state: Mapping[str, object], *, is_final: bool) -> None:
+        learner, state, began_s = self._the_learner, self._the_core.state, time.monotonic()
+        progress = learner.progress()
+        try:
+            job = learner.begin_save(run_state)
+            models = {name: learner.unity_model(name) for name in progress}
+        except Exception as error:  # noqa: BLE001 - reported as a failed save; training goes on
+            self._facts.append(fx.SaveFinished(is_final, f"{type(error).__name__}: {error}"))
+            return
+        steps = {name: each.steps for name, each in progress.items()}
+        agent_steps = state.counters.agent_steps
+
+        def save() -> None:
+            self._recorder.save(job, models, steps, agent_steps)
+            self._recorder.write_logs(is_final=is_final)
+
+        def done(result: object) -> None:
+            self._recorder.clock.add("save", time.monotonic() - began_s)
+            error = str(result) if isinstance(result, Exception) else ""
+            self._feed(fx.SaveFinished(is_final, error))
+
+        self._storage.submit(save, done)
+
+    def _write_summary(self, exit_reason: str) -> None:
+        reason: ExitReason | None = exit_reason or None  # type: ignore[assignment] # reasons are those of interfaces.md
+        self._recorder.write_summary(self._the_core.state, reason)
+
+    # ---- the screen
+
+    def _report(self, level: str, text: str) -> None:
+        logger.info("%s", text, extra={"level_of_line": level})
+        prefix = "[WARNING] " if level == "fault" else "[INFO] "
+        self._recorder.say(prefix + text)
+
+    def _push_status(self) -> None:
+        state = self._the_core.state
+        self._host.send(fx.SUPERVISOR, status_from(state, self._recorder))
+        if state.phase is ControllerPhase.ENDED:
+            self._recorder.write_logs(is_final=True)
+
+
+def checkpoint_interval(options: LearnerOptions, behavior: str) -> int:
+    """Agent steps between checkpoints of a behavior; `even_checkpoints` spreads `keep_checkpoints` over the run."""
+    settings = options.settings_for(behavior)
+    if settings.even_checkpoints:
+        return max(1, settings.max_steps // max(1, settings.keep_checkpoints))
+    return settings.checkpoint_interval
+
+
+def _failure(what: str, error: Exception) -> str:
+    if isinstance(error, TrainingError):
+        return str(error)
+    return f"{what} failed: {type(error).__name__}: {error}"
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(each) for each in value) if isinstance(value, list | tuple) else ()
