@@ -80,7 +80,8 @@ class ActingGraph:
         if wanted != self.shape:
             raise ShapeError(
                 f"{self.name} does not fit brain {brain.brain_name!r}: the graph has {self.shape}; "
-                f"the brain has {wanted}. A policy acts only for the brain that it was made for; start a new run for a changed one."
+                f"the brain has {wanted}. A policy acts only for the brain that it was made for; start a new run for a "
+                "changed one."
             )
 
     def run(self, observations: Sequence[Floats]) -> Heads:

@@ -236,7 +236,8 @@ def _checked_observations(moment: _Moment) -> list[Floats]:
     found = [each.shape for each in rows.observations]
     if found != wanted:
         raise moment.refuse(
-            f"{moment}: observations of shapes {found}; expected {wanted}. Give every agent of the brain the same sensors."
+            f"{moment}: observations of shapes {found}; expected {wanted}. Give every agent of the "
+            "brain the same sensors."
         )
     _check_masks(moment)
     return [observation_floats(each) for each in rows.observations]

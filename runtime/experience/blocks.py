@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -106,12 +106,14 @@ class _BrainLog:
     unanswered: UnansweredActions = field(default_factory=UnansweredActions)
     acts: list[tuple[int, ActedRows]] = field(default_factory=list)
     replies: list[tuple[int, BrainInfo]] = field(default_factory=list)
-    version: int = -1
     pending: int = 0
 
 
 class BlockBuilder:
     """Collects the steps of one incarnation of one environment and packs them into blocks.
+
+    A block's versions go by behavior name, as in a grant; its columns and what is pending by wire name, zeros included.
+    A brain without any row or action in the block has no columns in it.
 
     Brains must be made known with `add_brains` before their rows come; InternalError otherwise.
     """
@@ -126,6 +128,7 @@ class BlockBuilder:
         self._decisions = 0
         self._agent_steps = 0
         self._holds_reset = False
+        self._versions: dict[str, int] = {}
 
     @property
     def steps(self) -> int:
@@ -184,7 +187,7 @@ class BlockBuilder:
             if len(act.agents):
                 log = self._logs[name]
                 log.acts.append((step, act))
-                log.version = act.version
+                self._versions[log.brain.behavior_name] = act.version
                 log.unanswered.send(act.agents)
                 self._decisions += len(act.agents)
         for name, log in self._logs.items():
@@ -207,7 +210,7 @@ class BlockBuilder:
             reset_id=self._reset_id,
             first_step=self._first_step,
             steps=self._steps,
-            versions={name: log.version for name, log in used.items() if log.acts},
+            versions=self._versions,
             decisions=self._decisions,
             agent_steps=self._agent_steps,
             pending=self.pending,
@@ -218,6 +221,7 @@ class BlockBuilder:
         self._first_step += self._steps
         self._steps = self._decisions = self._agent_steps = 0
         self._holds_reset = False
+        self._versions = {}
         return block
 
     def _record_reply(self, log: _BrainLog, step: int, info: BrainInfo) -> None:
@@ -235,11 +239,11 @@ class BlockBuilder:
 
     def _check_versions(self, acted: Mapping[str, ActedRows]) -> None:
         for name, act in acted.items():
-            log = self._logs[name]
-            if log.acts and act.version != log.version and len(act.agents):
+            held = self._versions.get(self._logs[name].brain.behavior_name, act.version)
+            if act.version != held and len(act.agents):
                 raise InternalError(
                     f"environment {self._env_id} (incarnation {self._incarnation}): brain {name!r} acted with version "
-                    f"{act.version} in a block of version {log.version}; expected take() before a new version acts"
+                    f"{act.version} in a block of version {held}; expected take() before a new version acts"
                 )
 
 
@@ -259,7 +263,7 @@ def _pack(log: _BrainLog) -> BrainColumns:
         discrete=_join([act.discrete for act in acts], np.zeros((0, spec.discrete_size), np.int32)),
         row_steps=_repeat([step for step, _ in rows], [len(part) for part in parts]),
         row_agents=_join([part.agents for part in parts], empty.agents),
-        row_kinds=_join([_kinds(part) for part in parts], np.zeros(0, np.uint8)),
+        row_kinds=_join_kinds(parts),
         rewards=_join([part.rewards for part in parts], empty.rewards),
         observations=tuple(
             _join_observations([part.observations[index] for part in parts], none)
@@ -271,10 +275,15 @@ def _pack(log: _BrainLog) -> BrainColumns:
     )
 
 
-def _kinds(part: TerminalRows | DecisionRows) -> npt.NDArray[np.uint8]:
-    if isinstance(part, DecisionRows):
-        return np.full(len(part), RowKind.DECISION, np.uint8)
-    return np.where(part.interrupted, np.uint8(RowKind.INTERRUPTED), np.uint8(RowKind.TERMINAL))
+def _join_kinds(parts: list[TerminalRows | DecisionRows]) -> npt.NDArray[np.uint8]:
+    ended = [part.interrupted for part in parts if isinstance(part, TerminalRows)]
+    codes = [RowKind.DECISION if isinstance(part, DecisionRows) else RowKind.TERMINAL for part in parts]
+    kinds = np.repeat(np.array(codes, np.uint8), [len(part) for part in parts])
+    if ended:
+        terminal, interrupted = np.uint8(RowKind.TERMINAL), np.uint8(RowKind.INTERRUPTED)
+        kinds[kinds == terminal] = np.where(np.concatenate(ended), interrupted, terminal)
+    kinds.flags.writeable = False
+    return kinds
 
 
 def _join_masks(parts: list[TerminalRows | DecisionRows], size: int) -> Bools | None:
@@ -295,7 +304,8 @@ def _join(arrays: list[npt.NDArray[Scalar]], empty: npt.NDArray[Scalar]) -> npt.
 
 
 def _join_observations(arrays: list[Observation], empty: Observation) -> Observation:
-    joined: Observation = np.concatenate(arrays) if arrays else empty.copy()
+    # The library's types lose which of the two dtypes comes out.
+    joined = cast("Observation", np.concatenate(arrays)) if arrays else empty.copy()
     joined.flags.writeable = False
     return joined
 

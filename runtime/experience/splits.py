@@ -56,10 +56,11 @@ def _part(
     agent_steps: int,
 ) -> StepBlock:
     used = {name: each for name, each in brains.items() if len(each.action_steps) or len(each.row_steps)}
+    acted = {name.partition("?")[0] for name, each in used.items() if len(each.action_steps)}
     return replace(
         block,
         steps=steps,
-        versions={name: version for name, version in block.versions.items() if len(brains[name].action_steps)},
+        versions={name: version for name, version in block.versions.items() if name in acted},
         decisions=sum(len(each.action_steps) for each in used.values()),
         agent_steps=agent_steps,
         pending=pending,
