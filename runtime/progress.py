@@ -15,7 +15,6 @@ from rich.text import Text
 
 from runtime.settings.faults import printable
 
-REFRESHES_PER_S = 4
 FAULTS_SHOWN = 5
 
 
@@ -77,6 +76,13 @@ def progress_line(
     return f"{start}Mean Reward: {mean_reward:0.3f}. Std of Reward: {std_reward:0.3f}. {end}"
 
 
+class _Terminal(RichConsole):
+    """A terminal that may go away: the base class would end the process then."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
 class Console:
     """Writes lines, and shows the last view below them where the stream is a terminal.
 
@@ -91,8 +97,15 @@ class Console:
         self._live: Live | None = None
         self._is_broken = False
         if is_terminal:
-            console = RichConsole(file=self._stream, force_terminal=True, highlight=False)
-            self._live = Live(console=console, refresh_per_second=REFRESHES_PER_S, auto_refresh=False, transient=True)
+            # What other code prints goes above the table, where both would write to the same terminal.
+            is_shared = self._stream is sys.stdout
+            self._live = Live(
+                console=_Terminal(file=self._stream, force_terminal=True, highlight=False),
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=is_shared,
+                redirect_stderr=is_shared,
+            )
 
     def show(self, view: ProgressView) -> None:
         """Shows a view; nothing where there is no terminal."""

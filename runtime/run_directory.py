@@ -13,7 +13,7 @@ from runtime.settings.faults import listed, nearest, shown
 from runtime.settings.model import CheckpointSettings, RunSettings
 from runtime.settings.names import clean_name
 
-NUMBERED_IDS_MAX: Final = 10_000
+NUMBERED_IDS_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def _make(results: Path, saved: CheckpointSettings, *, may_number: bool) -> Path
     """A new folder, or with `--force` the existing one. Making it is the claim: two runs never get the same."""
     try:
         results.mkdir(parents=True, exist_ok=True)
-        for count in range(1, NUMBERED_IDS_MAX):
+        for count in range(1, NUMBERED_IDS_MAX + 1):
             root = results / (saved.run_id if count == 1 else f"{saved.run_id}-{count}")
             try:
                 root.mkdir()

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
+from io import BytesIO, FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
@@ -31,12 +31,13 @@ class EventWriter:
     def __init__(self, folder: Path, *, started_s: float, warn: Callable[[str], None]) -> None:
         self._path = folder / f"events.out.tfevents.{int(started_s):010d}.{os.getpid()}.0"
         self._warn = warn
-        self._file: BinaryIO | None = None
+        self._file: FileIO | None = None
+        self._size = 0
         self._is_failed = False
         try:
             folder.mkdir(parents=True, exist_ok=True)
             # Not buffered: a record is in the file, or the error is known, when `write` returns.
-            self._file = self._path.open("ab", buffering=0)
+            self._file = FileIO(self._path, "ab")
         except OSError as error:
             self._fail(error)
             return
@@ -65,16 +66,22 @@ class EventWriter:
     def _write(self, event: Event) -> None:
         if self._file is None:
             return
+        record = BytesIO()
+        RecordWriter(record).write(event.SerializeToString())
+        left = memoryview(record.getvalue())
         try:
-            end = self._file.tell()
             try:
-                RecordWriter(self._file).write(event.SerializeToString())
+                while left:
+                    # A disk that is nearly full takes some of the bytes, and says why only when it is asked again.
+                    left = left[self._file.write(left) :]
             except OSError:
                 # Half a record would hide all later ones from a reader.
-                self._file.truncate(end)
+                self._file.truncate(self._size)
                 raise
         except OSError as error:
             self._fail(error)
+        else:
+            self._size += record.tell()
 
     def _fail(self, error: OSError) -> None:
         if not self._is_failed:

@@ -36,7 +36,11 @@ DRAWN_SEEDS: Final = 10_000  # a drawn seed is below this, as in ML-Agents: shor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What the settings depend on besides file and flags. check_scene_url raises UsageError for a bad `fake:` URL."""
+    """What the settings depend on besides file and flags.
+
+    scenes: names of the bundled ones. rng: draws a seed when none is given. cores: that may be used.
+    check_scene_url: raises UsageError or ValueError, with a sentence for the user, for a bad `fake:` URL.
+    """
 
     scenes: frozenset[str]
     rng: random.Random
@@ -128,7 +132,7 @@ def read_target(block: Section, around: Surroundings, findings: Findings) -> Env
     elif around.check_scene_url is not None:
         try:
             around.check_scene_url(name)
-        except UsageError as error:
+        except (UsageError, ValueError) as error:
             findings.add(Fault(place=place, problem=str(error)))
     return target
 

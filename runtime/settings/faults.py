@@ -11,6 +11,7 @@ from runtime.errors import ConfigError
 
 SHOWN_CHARACTERS_MAX = 60
 SHOWN_NAMES_MAX = 24
+ABBREVIATION_CHARACTERS_MIN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +102,12 @@ def refuse(place: Place, problem: str) -> NoReturn:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word most like `word`, upper and lower case aside; None when none is alike."""
+    """The known word most like `word`, case aside, or that it abbreviates; None when none is alike."""
+    folded = word.casefold()[:200]
     by_folded = {name.casefold(): name for name in known}
-    found = difflib.get_close_matches(word.casefold()[:200], by_folded, n=1, cutoff=0.55)
+    found = difflib.get_close_matches(folded, by_folded, n=1, cutoff=0.55)
+    if not found and len(folded) >= ABBREVIATION_CHARACTERS_MIN:
+        found = [name for name in by_folded if name.startswith(folded)]
     return by_folded[found[0]] if found else None
 
 

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Generic, TypeVar, cast
 
 from runtime.settings.faults import listed
@@ -45,10 +45,7 @@ def _decimal_of(node: Node) -> Decimal:
     digits = text.lstrip("+-")
     if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
         raise ValueError  # YAML reads 010 as eight, people read it as ten
-    try:
-        return Decimal(text.replace("_", ""))
-    except InvalidOperation as error:
-        raise ValueError(text) from error
+    return Decimal(text.replace("_", ""))
 
 
 def integer(*, at_least: int, at_most: int = INTEGER_MAX, also: int | None = None) -> Kind[int]:

@@ -31,7 +31,9 @@ def clean_name(brain: str) -> str:
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     cleaned = _UNSAFE_CHARACTER.sub("_", name)[:CLEANED_CHARACTERS_MAX].lstrip(". ")
-    return f"{cleaned or '_'}-{digest}"
+    if not cleaned or _DEVICE.fullmatch(cleaned):
+        cleaned = f"_{cleaned}"
+    return f"{cleaned}-{digest}"
 
 
 def _is_safe(name: str) -> bool:
