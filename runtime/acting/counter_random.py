@@ -8,6 +8,7 @@ two draws of one key never share a counter. Two of the four words make one float
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from typing import NewType
 
@@ -92,12 +93,13 @@ def box_muller(pairs: Doubles) -> Doubles:
     return result
 
 
-def _round_keys(key: Key) -> list[Words]:
+@functools.lru_cache(maxsize=256)
+def _round_keys(key: Key) -> tuple[Words, ...]:
     """The keys of the ten rounds, uint64 (2, 1) each: Weyl sequences from the two words of the key."""
     words = (
         np.array(key, np.uint64)[:, None] + np.arange(_ROUNDS, dtype=np.uint64) * np.array(_WEYL, np.uint64)[:, None]
     )
-    return list((words & _WORD).T[:, :, None])
+    return tuple((words & _WORD).T[:, :, None])
 
 
 def _counters(env_id: int, agents: Ids, *, steps: range, blocks: range) -> Words:

@@ -30,12 +30,12 @@ class _Window:
 class NoiseCache:
     """Draws for many steps at once, kept until they are used.
 
-    A numpy call costs about as much for 500 numbers as for one, and whoever acts asks for the same agents step after
+    A numpy call costs about as much for 250 numbers as for one, and whoever acts asks for the same agents step after
     step. As draws depend on nothing but their counter, the cache changes no bit of them. It is bounded: `entries_max`
     groups of agents, of about `window_blocks` blocks of draws each (at least one step).
     """
 
-    def __init__(self, *, window_blocks: int = 512, entries_max: int = 128) -> None:
+    def __init__(self, *, window_blocks: int = 256, entries_max: int = 128) -> None:
         self._window_blocks = window_blocks
         self._entries_max = entries_max
         self._windows: dict[tuple[Key, int, int, int, bytes], _Window] = {}

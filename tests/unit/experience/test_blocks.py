@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,6 +25,7 @@ from runtime.experience.brains import (
 )
 from runtime.experience.columns import BrainColumns, RowKind, StepBlock
 from runtime.experience.splits import split_block
+from tests.support.blocks import arrays_of, assert_same_columns, join_columns, replay
 from tests.support.strategies_experience import (
     ResetEvent,
     SentActions,
@@ -58,73 +59,10 @@ def _reply(deciding: list[int], ended: list[int] | None = None, *, masked: bool 
     return build_info(BOT, agents, gone, rng=rng, has_masks=masked)
 
 
-def _replay(builder: BlockBuilder, history: StepHistory, cuts: set[int]) -> list[StepBlock]:
-    """The blocks of a history: taken before each reset, at its end, and after the events numbered in `cuts`."""
-    blocks, reset_id = [], 0
-    for index, event in enumerate(history.events):
-        if isinstance(event, ResetEvent):
-            blocks.append(builder.take())
-            reset_id += 1
-            builder.record_reset(event.infos, reset_id=reset_id)
-        else:
-            builder.record_step(event.acted, event.infos)
-        if index in cuts:
-            blocks.append(builder.take())
-    blocks.append(builder.take())
-    return [block for block in blocks if block is not None]
-
-
-def _arrays(columns: BrainColumns) -> dict[str, np.ndarray | None]:
-    named = {each.name: getattr(columns, each.name) for each in fields(columns) if each.name != "observations"}
-    return named | {f"observation {index}": each for index, each in enumerate(columns.observations)}
-
-
-def _assert_same_columns(found: BrainColumns, wanted: BrainColumns) -> None:
-    ours, theirs = _arrays(found), _arrays(wanted)
-    assert ours.keys() == theirs.keys()
-    for name, array in ours.items():
-        other = theirs[name]
-        if array is None or other is None:
-            assert array is other, name
-        else:
-            assert array.dtype == other.dtype, name
-            np.testing.assert_array_equal(array, other, err_msg=name)
-
-
-def _assert_same_block(found: StepBlock, wanted: StepBlock) -> None:
-    for each in fields(found):
-        if each.name != "brains":
-            assert getattr(found, each.name) == getattr(wanted, each.name), each.name
-    assert found.brains.keys() == wanted.brains.keys()
-    for name, columns in found.brains.items():
-        _assert_same_columns(columns, wanted.brains[name])
-
-
-def _join(first: BrainColumns, second: BrainColumns, shift: int) -> BrainColumns:
-    """Two blocks' columns as one; the second block's steps come `shift` later."""
-    rows = [len(first.row_steps), len(second.row_steps)]
-    joined: dict[str, object] = {}
-    for each in fields(BrainColumns):
-        left, right = getattr(first, each.name), getattr(second, each.name)
-        if each.name == "observations":
-            joined[each.name] = tuple(np.concatenate(pair) for pair in zip(left, right, strict=True))
-        elif each.name == "masks":
-            width = next((mask.shape[1] for mask in (left, right) if mask is not None), None)
-            filled = [
-                np.ones((count, width or 0), np.bool_) if mask is None else mask
-                for count, mask in zip(rows, (left, right), strict=True)
-            ]
-            joined[each.name] = None if width is None else np.concatenate(filled)
-        else:
-            offset = np.int32(shift) if each.name in {"action_steps", "row_steps"} else 0
-            joined[each.name] = np.concatenate([left, (right + offset).astype(right.dtype)])
-    return replace(first, **joined)  # type: ignore[arg-type] # a field each, by name
-
-
 @given(history=step_histories(BOT, OTHER), cuts=st.sets(st.integers(0, 11)))
 def test_cutting_a_run_into_blocks_anywhere_changes_nothing(history: StepHistory, cuts: set[int]) -> None:
-    whole = _replay(_builder(BOT, OTHER), history, set())
-    parts = _replay(_builder(BOT, OTHER), history, cuts)
+    whole = replay(_builder(BOT, OTHER), history, set())
+    parts = replay(_builder(BOT, OTHER), history, cuts)
     by_reset: dict[int, list[StepBlock]] = {}
     for part in parts:
         by_reset.setdefault(part.reset_id, []).append(part)
@@ -144,70 +82,16 @@ def test_cutting_a_run_into_blocks_anywhere_changes_nothing(history: StepHistory
                     moved_acts, moved_rows = columns.action_steps + np.int32(shift), columns.row_steps + np.int32(shift)
                     joined[name] = replace(columns, action_steps=moved_acts, row_steps=moved_rows)
                 else:
-                    joined[name] = _join(joined[name], columns, shift)
+                    joined[name] = join_columns(joined[name], columns, shift)
         assert joined.keys() == block.brains.keys()
         for name, columns in joined.items():
-            _assert_same_columns(columns, block.brains[name])
-
-
-@given(history=step_histories(BOT, OTHER), data=st.data())
-def test_a_block_split_afterwards_equals_blocks_taken_at_that_step(history: StepHistory, data: st.DataObject) -> None:
-    for block in _replay(_builder(BOT, OTHER), history, set()):
-        at = data.draw(st.integers(0, block.steps))
-        head, tail = split_block(block, at)
-        events = _events_of(history, block.reset_id)
-        first, *second = _replay(_builder(BOT, OTHER), replace(history, events=events), {at})
-        _assert_same_block(head, replace(first, first_step=block.first_step, reset_id=block.reset_id))
-        if second:
-            moved = replace(second[0], first_step=block.first_step + at, reset_id=block.reset_id)
-            _assert_same_block(tail, moved)
-        else:
-            assert (tail.steps, tail.decisions, tail.agent_steps, dict(tail.brains)) == (0, 0, 0, {})
-
-
-@given(history=step_histories(BOT), cut=st.integers(1, 5), data=st.data())
-def test_a_later_block_splits_well_when_told_who_was_unanswered(
-    history: StepHistory, cut: int, data: st.DataObject
-) -> None:
-    builder = _builder(BOT)
-    events = _events_of(history, 1)
-    _replay(builder, replace(history, events=events[: cut + 1]), set())
-    unanswered = set(builder._logs[BOT.brain_name].unanswered._collect())
-    for event in events[cut + 1 :]:
-        assert isinstance(event, StepEvent)
-        builder.record_step(event.acted, event.infos)
-    block = builder.take()
-    if block is None:
-        return
-    at = data.draw(st.integers(0, block.steps))
-    head, tail = split_block(block, at, unanswered={BOT.brain_name: unanswered})
-    expected = _replay(_builder(BOT), replace(history, events=events), {cut, cut + at})
-    pieces = [each for each in expected if each.first_step >= block.first_step and each.steps]
-    assert [each.agent_steps for each in (head, tail) if each.steps] == [each.agent_steps for each in pieces]
-
-
-def _events_of(history: StepHistory, reset_id: int) -> tuple[ResetEvent | StepEvent, ...]:
-    """The events from the reset of that number (from 1) to before the next."""
-    starts = [index for index, event in enumerate(history.events) if isinstance(event, ResetEvent)]
-    ends = [*starts[1:], len(history.events)]
-    return history.events[starts[reset_id - 1] : ends[reset_id - 1]]
-
-
-@pytest.mark.parametrize("at", [-1, 3])
-def test_a_block_is_not_split_outside_its_steps(at: int) -> None:
-    builder = _builder(BOT)
-    for _ in range(2):
-        builder.record_step({}, {})
-    block = builder.take()
-    assert block is not None
-    with pytest.raises(ValueError, match=f"2 steps cannot be cut after {at}; expected 0 to 2"):
-        split_block(block, at)
+            assert_same_columns(columns, block.brains[name])
 
 
 @given(history=brain_parameters().flatmap(step_histories), cuts=st.sets(st.integers(0, 11)))
 def test_columns_say_what_was_sent_and_what_arrived(history: StepHistory, cuts: set[int]) -> None:
     (brain,) = history.brains
-    blocks = _replay(_builder(brain), history, cuts)
+    blocks = replay(_builder(brain), history, cuts)
     acts, rows = [], []
     for block in blocks:
         for columns in block.brains.values():
@@ -272,7 +156,7 @@ def _rows_in(info: BrainInfo, step: int) -> list[Row]:
 @given(history=step_histories(BOT, OTHER), cuts=st.sets(st.integers(0, 11)))
 def test_counters_agree_with_a_count_agent_by_agent(history: StepHistory, cuts: set[int]) -> None:
     builder = _builder(BOT, OTHER)
-    blocks = _replay(builder, history, cuts)
+    blocks = replay(builder, history, cuts)
     decisions = agent_steps = env_steps = 0
     open_actions: set[tuple[str, int]] = set()
     for event in history.events:
@@ -304,10 +188,10 @@ def test_all_arrays_of_a_block_are_read_only_and_share_nothing_with_what_was_rec
         for info in event.infos.values()
         for array in (info.decisions.rewards, info.decisions.agents, *info.decisions.observations)
     ]
-    for block in _replay(_builder(BOT, OTHER), history, cuts):
+    for block in replay(_builder(BOT, OTHER), history, cuts):
         for part in (block, *split_block(block, block.steps // 2)):
             for columns in part.brains.values():
-                for array in _arrays(columns).values():
+                for array in arrays_of(columns).values():
                     assert array is None or not array.flags.writeable
                     assert array is None or not any(np.shares_memory(array, each) for each in recorded)
 
