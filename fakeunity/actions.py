@@ -42,7 +42,7 @@ def _table(spec: BehaviorSpec, kind: str, lists: Sequence[Sequence[float]], widt
     widths = {len(values) for values in lists}
     if widths - {width}:
         raise TrainerMistakeError(
-            f"behavior {spec.name!r}: an action row with {max(widths - {width})} {kind} actions arrived, expected {width}"
+            f"behavior {spec.name!r}: an action row of {max(widths - {width})} {kind} actions arrived, expected {width}"
         )
     if not width:
         return np.zeros((len(lists), 0))

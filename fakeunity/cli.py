@@ -1,4 +1,7 @@
-"""`python -m fakeunity`: run a player, list the scenes, install an executable. Exit codes: 0, 1 (trouble), 2 (usage)."""
+"""`python -m fakeunity`: runs a player, lists the scenes, installs an executable.
+
+Exit codes: 0 the trainer asked to stop or is gone, 1 trouble, 2 usage, 130 interrupted.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 
 from fakeunity.arguments import PLAYER_KEYS, Arguments, split_arguments
 from fakeunity.errors import ConnectError, SpecError, TrainerMistakeError
+from fakeunity.install import install
 from fakeunity.scenes.catalogue import SCENES
 from fakeunity.spec import PlayerSpec, from_options, integer, parse_url
 
@@ -40,14 +44,14 @@ class _Log:
         if log_file not in (None, "", "-"):
             path = Path(str(log_file))
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("a", buffering=1)  # noqa: SIM115 - open as long as the process
+            self._file = path.open("a", buffering=1)
 
     def line(self, text: str) -> None:
         """One line for whoever looks."""
         self._file.write(f"fakeunity: {text}\n")
         self._file.flush()
 
-    def error(self, text: str) -> None:
+    def trouble(self, text: str) -> None:
         """A line that stands on standard error too, wherever the others go."""
         self.line(f"error: {text}")
         if self._file is not sys.stderr:
@@ -100,8 +104,6 @@ def _spec(scene: str, options: list[tuple[str, str]], base: PlayerSpec | None) -
 
 
 def _install(arguments: Arguments) -> int:
-    from fakeunity.install import install  # players do not need it
-
     options, run = _split_options(arguments)
     if run:
         raise SpecError(f"--{next(iter(run)).replace('_', '-')} is given when the file is run, not when it is written")
@@ -142,15 +144,15 @@ def _play(arguments: Arguments, installed: str | None) -> int:
 
 def _run(spec: PlayerSpec, log: _Log, *, port: int, connect_s: int, env_id: int) -> int:
     # numpy, protobuf and grpc take longer to load than a usage error should take to appear.
-    from fakeunity import grpc_player
-    from fakeunity.memory import open_player
+    from fakeunity import grpc_player  # noqa: PLC0415 - see above
+    from fakeunity.memory import open_player  # noqa: PLC0415 - see above
 
     log.line(f"scene {spec.scene}, {spec.agents} agents, pid {os.getpid()}, env {env_id}")
     player = open_player(spec, env_id=env_id)
     try:
         grpc_player.run(player, port, connect_s=connect_s, report=log.line)
     except (ConnectError, TrainerMistakeError) as error:
-        log.error(str(error))
+        log.trouble(str(error))
         return 1
     except KeyboardInterrupt:
         return 130

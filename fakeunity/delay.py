@@ -10,7 +10,7 @@ class Delays:
 
     def __init__(self, bounds_ms: tuple[float, float], *, seed: int, env_id: int) -> None:
         self._bounds_ms = bounds_ms
-        self._random = random.Random(f"{seed}/{env_id}")  # noqa: S311 - not a secret
+        self._random = random.Random(f"{seed}/{env_id}")
 
     def next_s(self) -> float:
         """The next delay in seconds."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections.abc import Callable
+
+# gRPC reports an ordinary end of the trainer as news; it reads this when it is imported.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 import grpc
 
@@ -55,7 +60,6 @@ def run(player: MemoryPlayer, port: int, *, connect_s: float, report: Callable[[
 
 
 def _say_goodbye(exchange: Callable[..., bytes]) -> None:
-    try:
+    # If nobody listens any more, there is nothing left to say.
+    with contextlib.suppress(grpc.RpcError):
         exchange(closing_bytes(), timeout=CLOSING_CALL_S)
-    except grpc.RpcError:
-        pass  # nobody listens any more, and there is nothing left to say

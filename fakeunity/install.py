@@ -27,15 +27,15 @@ exec {python} -P -c {program} "$@"
 """
 
 
-def script(spec: PlayerSpec) -> str:
-    """The text of an executable that plays `spec`, with this interpreter and this very package."""
+def script(spec: PlayerSpec, interpreter: str) -> str:
+    """The text of an executable that plays `spec` with this very package, run by `interpreter`."""
     if spec.journal is not None:
         spec = replace(spec, journal=spec.journal.absolute())
     program = PROGRAM.format(parent=str(Path(__file__).resolve().parents[1]), url=spec.url())
-    return SCRIPT.format(scene=spec.scene, python=shlex.quote(sys.executable), program=shlex.quote(program))
+    return SCRIPT.format(scene=spec.scene, python=shlex.quote(interpreter), program=shlex.quote(program))
 
 
-def install(spec: PlayerSpec, file: Path) -> None:
+def install(spec: PlayerSpec, file: Path, *, interpreter: str = sys.executable) -> None:
     """Writes exactly `file`, mode 0755, over whatever was there. Raises OSError."""
-    file.write_text(script(spec))
+    file.write_text(script(spec, interpreter))
     file.chmod(0o755)

@@ -38,7 +38,7 @@ class MemoryPlayer:
 
 
 def open_player(spec: PlayerSpec, *, env_id: int = 0) -> MemoryPlayer:
-    """A new player of `spec`, whatever its link. `env_id` names its journal. Raises OSError if that cannot be opened."""
+    """A new player of `spec`, whatever its link. `env_id` names the journal; raises OSError if that will not open."""
     journal = None if spec.journal is None else Journal(spec.journal, env_id)
     delays = None if spec.delay_ms is None else Delays(spec.delay_ms, seed=spec.seed, env_id=env_id)
     return MemoryPlayer(Player(spec.scene, agents=spec.agents, seed=spec.seed, journal=journal), delays)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import SequenceMatcher
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The closest of `known` (at least one), the first of equals. There always is one: a bad guess still shows a name."""
-    from difflib import SequenceMatcher  # only needed when something is wrong already
-
+    """The closest of `known` (at least one), the first of equals: even a bad guess shows what a name looks like."""
     return max(known, key=lambda other: SequenceMatcher(a=word.lower(), b=other.lower()).ratio())
 
 

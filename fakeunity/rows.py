@@ -62,7 +62,10 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Actions:
-    """One row per waiting agent: continuous float32 (n, continuous), finite; discrete int64 (n, branches), in range."""
+    """One row per waiting agent.
+
+    continuous: float32 (n, number of continuous actions), finite. discrete: int64 (n, branches), in range and allowed.
+    """
 
     continuous: Floats
     discrete: Ints
@@ -78,20 +81,26 @@ def empty_rows(spec: BehaviorSpec) -> Rows:
 class World(Protocol):
     """A scene in motion: pure logic, no clock, no I/O.
 
-    `specs` lists the behaviors that may ever appear. `reset` starts the next episode of every agent and gives the first
-    rows. `step` takes actions, checked by the player, for the waiting agents (perhaps none) of every behavior that
-    exists, and gives the next rows. A behavior exists from the first call whose result names it. `default_actions` are those of agents
-    whose trainer sent nothing.
+    A behavior exists from the first call whose result names it. `step` takes actions, checked by the player, for the
+    waiting agents (perhaps none) of every behavior that exists.
     """
 
     @property
-    def specs(self) -> tuple[BehaviorSpec, ...]: ...
+    def specs(self) -> tuple[BehaviorSpec, ...]:
+        """Every behavior that may ever appear."""
+        ...
 
-    def reset(self) -> Mapping[str, Rows]: ...
+    def reset(self) -> Mapping[str, Rows]:
+        """The first rows of every agent's next episode."""
+        ...
 
-    def step(self, actions: Mapping[str, Actions]) -> Mapping[str, Rows]: ...
+    def step(self, actions: Mapping[str, Actions]) -> Mapping[str, Rows]:
+        """The rows that follow, by behavior."""
+        ...
 
-    def default_actions(self, spec: BehaviorSpec, rows: Rows) -> Actions: ...
+    def default_actions(self, spec: BehaviorSpec, rows: Rows) -> Actions:
+        """What the waiting agents of `rows` do when nobody told them."""
+        ...
 
 
 def zero_actions(spec: BehaviorSpec, count: int) -> Actions:

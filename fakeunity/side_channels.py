@@ -21,8 +21,10 @@ _UNIFORM, _GAUSSIAN, _MULTI_RANGE = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """An environment parameter to be drawn at each reset: kind `uniform` (min, max), `gaussian` (mean, st_dev) or
-    `multirangeuniform` (min, max, min, max, ...), and the seed to draw with."""
+    """An environment parameter to be drawn at each reset, and the seed to draw with.
+
+    kind and arguments: `uniform` (min, max), `gaussian` (mean, st_dev), `multirangeuniform` (min, max, min, max, ...).
+    """
 
     kind: str
     seed: int

@@ -13,10 +13,11 @@
 
 from __future__ import annotations
 
-import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -28,6 +29,7 @@ from fakeunity.scenes.catalogue import AGENTS_MAX, SCENES
 
 SCHEME = "fake:"
 DELAY_MS_MAX = 3_600_000.0
+DELAY_MS = re.compile(r"[0-9]+(\.[0-9]+)?-[0-9]+(\.[0-9]+)?")
 Link = Literal["grpc", "memory"]
 
 
@@ -48,7 +50,7 @@ class PlayerSpec:
         if self.link != "grpc":
             options["link"] = self.link
         if self.delay_ms is not None:
-            options["delay_ms"] = "-".join(f"{bound!r}" for bound in self.delay_ms)
+            options["delay_ms"] = "-".join(f"{Decimal(repr(bound)):f}" for bound in self.delay_ms)
         if self.journal is not None:
             options["journal"] = str(self.journal)
         return options
@@ -131,13 +133,10 @@ def _link(spec: PlayerSpec, value: str) -> PlayerSpec:
 
 
 def _delay_ms(spec: PlayerSpec, value: str) -> PlayerSpec:
-    low, dash, high = value.partition("-")
-    try:
-        bounds = float(low), float(high if dash else "nan")
-    except ValueError:
-        bounds = math.nan, math.nan
-    if 0.0 <= bounds[0] <= bounds[1] <= DELAY_MS_MAX:
-        return replace(spec, delay_ms=bounds)
+    if DELAY_MS.fullmatch(value):
+        low, high = (float(bound) for bound in value.split("-"))
+        if low <= high <= DELAY_MS_MAX:
+            return replace(spec, delay_ms=(low, high))
     raise SpecError(f"delay_ms={value!r}: expected A-B in milliseconds, 0 <= A <= B <= {DELAY_MS_MAX:.0f}, as in 5-20")
 
 

@@ -1,8 +1,8 @@
 """`basic`: a walk on a line of 20 cells, a small prize near on the left and a large one on the right.
 
-Cells 0 to 19, start 10. The agent sees its cell as a one-hot vector of 20. One branch of 3: 0 stays, 1 goes left, 2 goes
-right; moves stop at the ends. Every step costs 0.01, the arriving one too. Cell 7 pays 0.1 and cell 17 pays 1.0, both
-end the episode; after 100 steps it is interrupted. Best return: 7 steps right, 0.93.
+Cells 0 to 19, start 10. The agent sees its cell as a one-hot vector of 20. One branch of 3: 0 stays, 1 goes left,
+2 goes right; moves stop at the ends. Every step costs 0.01, the arriving one too. Cell 7 pays 0.1 and cell 17 pays 1.0,
+both end the episode; after 100 steps it is interrupted. Best return: 0.93 (7 steps right).
 """
 
 from __future__ import annotations

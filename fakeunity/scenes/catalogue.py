@@ -1,4 +1,4 @@
-"""The scenes there are. A new one is a file beside this and an entry in SCENES. Numpy is imported only when a world opens."""
+"""The scenes there are. A new one is a file beside this and an entry here; numpy is loaded only when a world opens."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ SCENES: Mapping[str, SceneCard] = MappingProxyType({card.name: card for card in 
 
 def open_world(scene: str, *, agents: int, handshake_seed: int, url_seed: int) -> World:
     """A new world of a scene of SCENES with `agents` agents (of each behavior)."""
-    from fakeunity.scenes.chance import Chance  # numpy takes longer to import than all the rest of a command
+    # numpy takes longer to load than everything else that a command line needs.
+    from fakeunity.scenes.chance import Chance  # noqa: PLC0415 - see above
 
     module, _, name = SCENES[scene].world.partition(":")
     world: World = getattr(import_module(f"fakeunity.scenes.{module}"), name)(agents, Chance(handshake_seed, url_seed))

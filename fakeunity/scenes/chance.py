@@ -7,7 +7,7 @@ behavior, agent index, episode, moment) alone. The mixing function is SplitMix64
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,23 +36,26 @@ def _as_key(number: int) -> Keys:
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """Where the randomness of one behavior's agents comes from: the two seeds, and the behavior's number in its scene."""
+    """The source of one behavior's randomness: the two seeds, and the number of the behavior in its scene."""
 
     handshake_seed: int
     url_seed: int
     behavior: int = 0
+    _root: Keys = field(init=False, repr=False, compare=False)
 
-    def episodes(self, agents: Ints, episodes: Ints) -> Keys:
-        """Keys of the given episodes (counted from 0) of the given agent indices; both int64 (n,); uint64 (n,)."""
+    def __post_init__(self) -> None:
         root = np.zeros(1, np.uint64)
         for number in (self.handshake_seed, self.url_seed, self.behavior):
             root = _mixed(root, _as_key(number))
-        return _mixed(_mixed(np.broadcast_to(root, agents.shape), agents.astype(np.uint64)), episodes.astype(np.uint64))
+        object.__setattr__(self, "_root", root)
+
+    def episodes(self, agents: Ints, episodes: Ints) -> Keys:
+        """Keys of the given episodes (counted from 0) of the given agent indices; both int64 (n,); uint64 (n,)."""
+        return _mixed(_mixed(self._root, agents.astype(np.uint64)), episodes.astype(np.uint64))
 
 
 def uniforms(keys: Keys, moment: Ints | int, count: int) -> NDArray[np.float64]:
     """`count` numbers in [0, 1) for each episode key at the given moment of its episode; float64 (n, count)."""
-    moments = np.broadcast_to(np.asarray(moment, np.uint64), keys.shape)
-    at_moment = _mixed(keys, moments)
+    at_moment = _mixed(keys, np.atleast_1d(np.asarray(moment, np.uint64)))
     drawn = _mixed(at_moment[:, None], np.arange(count, dtype=np.uint64)[None, :])
     return (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53

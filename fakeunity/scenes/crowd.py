@@ -6,12 +6,12 @@ it is interrupted. Best return of either behavior: 0.94 (3 decisions). `Crowd` d
 left, 2 right) and sees gate sign, place / 3 and the share of decisions left, as one vector of 3; `CrowdLate` decides
 with one continuous action (above 1/3 right, below -1/3 left, else stay) and sees the sign, and the other two.
 
-Who is there when. `agents` slots per behavior. A slot's walker enters under a new id after a pause of 1 to 5 steps; one
-that arrives leaves for good or, as often, starts anew at once under the same id, so that its end and its next start are
-in one message; one that was interrupted always starts anew. A quarter of the decisions take two steps: such a walker is
-in no message until the outcome is there. Each behavior counts days of 40 steps from its first step and from every reset:
-nobody begins in the last 12, everybody left is sent away (done, not interrupted, no gate reward) 5 steps before the end,
-and the last 4 steps have no walkers. Three decisions always fit before that, so the best return is not touched by it.
+Who is there when. `agents` slots per behavior. A slot's walker enters under a new id after a pause of 1 to 5 steps;
+one that arrives leaves for good or, as often, starts anew at once under the same id, so that its end and its next start
+are in one message; one that was interrupted always starts anew. A quarter of the decisions take two steps: such a
+walker is in no message until the outcome is there. Each behavior counts days of 40 steps from its first step and from
+every reset: nobody begins in the last 12 of them, who is still there 5 steps before the end is sent away (done, not
+interrupted), and the last 4 steps have no walkers. Three decisions always fit, so the best return stays what it is.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ def branch_moves(actions: Actions) -> Ints:
 
 def continuous_moves(actions: Actions) -> Ints:
     """-1, 0 or 1 of each row of the one continuous action."""
-    return np.clip(np.rint(actions.continuous[:, 0] * np.float32(1.5)), -1, 1).astype(np.int64)
+    moves: Ints = np.clip(np.rint(actions.continuous[:, 0] * np.float32(1.5)), -1, 1).astype(np.int64)
+    return moves
 
 
 class Street:
     """The walkers of one behavior, one entry per slot in every array.
 
-    A slot is absent (pausing), waiting for an action (no steps left) or under way (`_steps_left` > 0). Ids pack the life
-    of the slot, the behavior's number and the slot, so that they depend on nobody else.
+    A slot is absent (pausing), waiting for an action (no steps left) or under way (`_steps_left` > 0). Ids pack the
+    life of the slot, the behavior's number and the slot, so that they depend on nobody else.
     """
 
     def __init__(self, spec: BehaviorSpec, slots: int, chance: Chance, moves: Callable[[Actions], Ints]) -> None:
@@ -93,7 +94,7 @@ class Street:
         tired = settled & ~arrived & (self._decisions >= DECISIONS_MAX)
         ended = arrived | tired | (settled & (hour == STREET_CLOSES_AT))
         ends = self._rows(self._slots[ended], arrived[ended] - STEP_COST, done=True, interrupted=tired[ended])
-        begins = self._turn_over(ended, tired, hour < ENTRY_CLOSES_AT)
+        begins = self._turn_over(ended, tired, is_open=hour < ENTRY_CLOSES_AT)
         deciding = (settled & ~ended) | begins
         rewards = np.where(begins[deciding], np.float32(0), -STEP_COST)
         return joined(ends, self._rows(self._slots[deciding], rewards))
@@ -107,7 +108,7 @@ class Street:
         self._steps_left[deciding] = 1 + slow
         self._steps_left[self._present] -= 1
 
-    def _turn_over(self, ended: Bools, tired: Bools, is_open: bool) -> Bools:
+    def _turn_over(self, ended: Bools, tired: Bools, *, is_open: bool) -> Bools:
         """Who begins an episode in this step, after the walkers in `ended` left or stayed."""
         drawn = uniforms(self._keys, DECISIONS_MAX + 1, 2)
         stays = ended & (tired | (drawn[:, 0] < 0.5)) & is_open

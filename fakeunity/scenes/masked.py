@@ -1,10 +1,10 @@
 """`masked`: a keyboard of 210 keys of which 207 are locked, other ones at every step.
 
-The first branch has 210 actions: keys 0-69 are red, 70-139 green, 140-209 blue. At every step one key of each colour is
-free and the 207 others are masked. The agent sees which colour pays (one-hot of 3): the free key of that colour gives
-0.08. The second branch has 4 actions of which 1 to 3 are free: the highest free one gives 0.02. A masked action is never
-legal: the player reports it and ends. The episode is interrupted after 10 steps. Best return: 1 (10 steps of 0.1);
-choosing among free actions at random earns about 0.4.
+The first branch has 210 actions: keys 0-69 are red, 70-139 green, 140-209 blue. At every step one key of each colour
+is free and the 207 others are masked. The agent sees which colour pays (one-hot of 3): the free key of that colour
+gives 0.08. The second branch has 4 actions of which 1 to 3 are free: the highest free one gives 0.02. A masked action
+is never legal: the player reports it and ends. The episode is interrupted after 10 steps. Best return: 1 (10 steps of
+0.1); choosing among free actions at random earns about 0.4.
 """
 
 from __future__ import annotations

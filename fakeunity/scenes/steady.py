@@ -20,8 +20,8 @@ from fakeunity.scenes.chance import Chance, Keys
 class SteadyWorld(ABC):
     """A world of `agents` agents with ids 0..agents-1; subclasses fill in the four hooks.
 
-    `t` (int64, (agents,)) is the number of steps taken in each agent's episode, `keys` (uint64, (agents,)) the source of
-    each episode's random numbers.
+    `t` (int64, (agents,)) is the number of steps taken in each agent's episode, `keys` (uint64, (agents,)) the source
+    of each episode's random numbers.
     """
 
     spec: ClassVar[BehaviorSpec]
@@ -43,7 +43,7 @@ class SteadyWorld(ABC):
 
     @abstractmethod
     def advance(self, actions: Actions) -> tuple[Floats, Bools]:
-        """Applies one action of every agent. Gives rewards, float32, and who reached a true end, bool; both (agents,)."""
+        """Rewards (float32) and who reached a true end (bool) after one action of every agent; both (agents,)."""
 
     @abstractmethod
     def observe(self) -> tuple[Floats, ...]:

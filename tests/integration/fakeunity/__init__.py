@@ -1,0 +1,1 @@
+"""The fake player as a process: gRPC, command line, installed files."""

@@ -1,0 +1,1 @@
+"""Tests that need a released ML-Agents client or trainer."""

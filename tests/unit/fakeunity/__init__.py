@@ -1,0 +1,1 @@
+"""Tests of the fake player that need no process and no socket."""

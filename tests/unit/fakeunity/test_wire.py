@@ -1,0 +1,90 @@
+"""The fast writer of rows agrees with protobuf objects filled field by field, which write the same bytes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakeunity import wire
+from fakeunity.rows import BehaviorSpec, ObservationSpec, Rows, empty_rows
+from runtime.players.wire import communicator_pb2 as pb
+from tests.support import fake_rows
+
+
+def slow_bytes(spec: BehaviorSpec, rows: Rows) -> bytes:
+    """The same rows, through protobuf objects."""
+    infos = pb.UnityRLOutputProto.ListAgentInfoProto()
+    for n, agent_id in enumerate(rows.ids.tolist()):
+        info = infos.value.add(
+            id=agent_id,
+            reward=float(rows.rewards[n]),
+            done=bool(rows.done[n]),
+            max_step_reached=bool(rows.interrupted[n]),
+            action_mask=[] if rows.mask is None else rows.mask[n].tolist(),
+        )
+        for sensor, values in zip(spec.observations, rows.observations, strict=True):
+            info.observations.add(
+                name=sensor.name,
+                shape=[sensor.size],
+                dimension_properties=[1],
+                float_data=pb.ObservationProto.FloatData(data=values[n].tolist()),
+            )
+    return infos.SerializeToString(deterministic=True)
+
+
+@given(fake_rows.specs_and_rows())
+def test_rows_are_written_as_protobuf_would_write_them(case: tuple[BehaviorSpec, Rows]) -> None:
+    spec, rows = case
+    assert wire.RowWriter(spec).write(rows) == slow_bytes(spec, rows)
+
+
+@given(case=fake_rows.specs_and_rows(), is_new=st.booleans())
+def test_a_message_reads_back_as_what_was_written(*, case: tuple[BehaviorSpec, Rows], is_new: bool) -> None:
+    spec, rows = case
+    data = wire.output_bytes({spec.name: wire.RowWriter(spec).write(rows)}, [spec] if is_new else [])
+    message = pb.UnityMessageProto.FromString(data)
+    assert message.SerializeToString(deterministic=True) == data
+    assert message.header.status == 200
+    infos = message.unity_output.rl_output.agentInfos[spec.name].value
+    assert [info.id for info in infos] == rows.ids.tolist()
+    announced = message.unity_output.rl_initialization_output.brain_parameters
+    assert [parameters.brain_name for parameters in announced] == ([spec.name] if is_new else [])
+
+
+def test_a_writer_used_twice_forgets_nothing_of_its_layout() -> None:
+    spec = BehaviorSpec("B", (ObservationSpec("s", 2),))
+    writer = wire.RowWriter(spec)
+    for reward in (0.0, 1.0, 0.0, 2.0):
+        rows = Rows(
+            np.array([0, 1, 300]),
+            np.array([reward, 0, reward], np.float32),
+            np.zeros(3, np.bool_),
+            np.zeros(3, np.bool_),
+            (np.full((3, 2), reward, np.float32),),
+        )
+        assert writer.write(rows) == slow_bytes(spec, rows)
+
+
+def test_no_rows_are_an_empty_list_under_their_key() -> None:
+    spec = BehaviorSpec("B", (ObservationSpec("s", 2),))
+    data = wire.output_bytes({"B": wire.RowWriter(spec).write(empty_rows(spec))}, [])
+    assert dict(pb.UnityMessageProto.FromString(data).unity_output.rl_output.agentInfos)["B"].value == []
+
+
+def test_the_second_call_and_the_goodbye_are_the_known_bytes() -> None:
+    assert wire.header_bytes().hex() == "0a0308c801"
+    assert wire.closing_bytes().hex() == "0a03089003"
+
+
+def test_the_first_call_says_who_we_are_and_announces_nothing() -> None:
+    output = pb.UnityMessageProto.FromString(wire.hello_bytes()).unity_output
+    hello = output.rl_initialization_output
+    assert not output.HasField("rl_output")
+    assert (hello.name, hello.communication_version, hello.package_version) == ("AcademySingleton", "1.5.0", "3.0.0")
+    assert len(hello.capabilities.ListFields()) == 7
+    assert not hello.brain_parameters
+
+
+@pytest.mark.parametrize(("number", "expected"), [(0, "00"), (127, "7f"), (128, "8001"), (300, "ac02")])
+def test_varints_have_their_lowest_digits_first(number: int, expected: str) -> None:
+    assert wire.varint(number).hex() == expected
