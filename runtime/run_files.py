@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_CHECKPOINT_SUFFIX: Final = r"\.(npz|npy|json|onnx|bin|pb|h5|keras|weights|sha256|data-\d+-of-\d+|index)"
 # Paths below the run's folder, with `/` between parts. A behavior's files stand in a folder of its name.
 _OURS: Final = tuple(
     re.compile(pattern)
@@ -18,9 +17,11 @@ _OURS: Final = tuple(
         r"(.*/)?\.[^/]+\.\d+\.tmp",
         r"(?P<brain>[^/]+)/(?P=brain)-\d+\.onnx",
         r"[^/]+/events\.out\.tfevents\.[^/]+",
-        r"checkpoints/[^/]*\d[^/]*/([^/]+/)*[^/]+" + _CHECKPOINT_SUFFIX,
+        # A checkpoint is made under a hidden name and renamed; one that was interrupted has that name still.
+        r"checkpoints/(\.saving-(old-)?)?\d+/(arrays\.safetensors|(state|manifest)\.json)",
         r"run_logs/(timers|training_status)\.json",
         r"run_logs/Player-\d+[^/]*\.log",
+        r"(run_logs/)?actors(\.thespian)?\.log(\.old)?",
     )
 )
 _MODEL: Final = re.compile(r"(?P<brain>[^/]+)\.onnx")

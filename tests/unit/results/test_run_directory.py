@@ -16,6 +16,7 @@ from runtime.run_files import inventory
 from runtime.run_lock import LOCK_NAME, Holder, _lock_opened, take_lock, this_process
 from tests.support.full_disk import file_size_limit
 from tests.support.settings import parse
+from trainers.checkpoints import ARRAYS, MANIFEST, STATE, TEMPORARY_PREFIX
 
 CLAIM = """
 import sys
@@ -48,8 +49,13 @@ OURS = (
     "Basic.onnx",
     "Basic/Basic-200.onnx",
     "Basic/events.out.tfevents.0000000001.5.0",
-    "checkpoints/200/weights.npz",
+    "checkpoints/200/arrays.safetensors",
     "checkpoints/200/manifest.json",
+    "checkpoints/200/state.json",
+    "checkpoints/.saving-300/state.json",
+    "checkpoints/.saving-old-200/manifest.json",
+    "run_logs/actors.log",
+    "run_logs/actors.thespian.log",
     "run_logs/timers.json",
     "run_logs/training_status.json",
     "run_logs/Player-0.log",
@@ -104,13 +110,20 @@ def test_force_leaves_no_empty_folders(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "r").iterdir()] == ["run_logs"]
 
 
+def test_the_names_of_a_checkpoint_are_those_that_the_trainer_writes(tmp_path: Path) -> None:
+    folders = ("200", f"{TEMPORARY_PREFIX}200", f"{TEMPORARY_PREFIX}old-200")
+    names = [f"checkpoints/{folder}/{name}" for folder in folders for name in (ARRAYS, STATE, MANIFEST)]
+    write(tmp_path, *names)
+    assert inventory(tmp_path).ours == tuple(sorted(names))
+
+
 def test_force_does_not_follow_links(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
-    write(elsewhere, "200/weights.npz")
+    write(elsewhere, "200/arrays.safetensors")
     (tmp_path / "runs" / "r").mkdir(parents=True)
     (tmp_path / "runs" / "r" / "checkpoints").symlink_to(elsewhere)
     claim(tmp_path / "runs", "--run-id", "r", "--force").release()
-    assert files_of(elsewhere) == ["200/weights.npz"]
+    assert files_of(elsewhere) == ["200/arrays.safetensors"]
 
 
 def test_force_on_a_new_id_makes_it(tmp_path: Path) -> None:
@@ -136,7 +149,7 @@ def test_every_file_is_either_ours_or_foreign(tmp_path_factory: pytest.TempPathF
 
 def test_resume_goes_on_in_the_same_folder_and_keeps_its_files(tmp_path: Path) -> None:
     write(tmp_path / "basic", *OURS)
-    write(tmp_path / "basic", "checkpoints/1000/weights.npz")
+    write(tmp_path / "basic", "checkpoints/1000/arrays.safetensors")
     claimed = claim(tmp_path, "--resume")
     assert claimed.run_id == "basic"
     assert [path.name for path in claimed.paths.checkpoint_folders()] == ["1000", "200"]
@@ -161,7 +174,7 @@ def test_a_run_to_start_from_must_exist_before_anything_is_made(tmp_path: Path) 
     with pytest.raises(UsageError, match="--initialize-from: there is no run 'old' with a checkpoint in"):
         claim(tmp_path / "results", "--initialize-from", "old")
     assert not (tmp_path / "results").exists()
-    write(tmp_path / "old", "checkpoints/7/weights.npz")
+    write(tmp_path / "old", "checkpoints/7/arrays.safetensors")
     settings = parse("--results-dir", str(tmp_path), "--initialize-from", "old")
     claim_run_directory(settings).release()
     assert initial_checkpoints(settings) == (tmp_path / "old" / "checkpoints" / "7",)
@@ -177,7 +190,7 @@ def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None
 
 
 def test_a_folder_that_cannot_be_used_is_a_storage_error_and_not_locked(tmp_path: Path) -> None:
-    write(tmp_path / "r", "checkpoints/200/weights.npz", "run_logs")
+    write(tmp_path / "r", "checkpoints/200/arrays.safetensors", "run_logs")
     with pytest.raises(StorageError, match=r"cannot write to .*r: File exists. Check permissions, or choose"):
         claim(tmp_path, "--run-id", "r", "--resume")
     assert not (tmp_path / "r" / LOCK_NAME).exists()
