@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from runtime.experience.actions import ActionInfo
-from runtime.experience.brains import BrainInfo, BrainParameters, EnvId, Incarnation
+from runtime.experience.brains import ActionSpec, BrainInfo, BrainParameters, EnvId, Incarnation
 from runtime.experience.columns import StepBlock
 
 PlayerPhase = Literal["launch", "handshake", "reset", "step", "idle", "close"]
@@ -202,6 +202,7 @@ class ActionRequest:
     request_id: int
     behavior: str
     brain_info: BrainInfo
+    action_spec: ActionSpec
     seed: int = 0
     step: int = 0
 

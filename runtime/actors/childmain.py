@@ -32,13 +32,13 @@ def main(arguments: list[str]) -> int:
     pipe, sentinel, watched, started, parent = (int(argument) for argument in arguments)
     os.set_inheritable(sentinel, False)
     os.set_inheritable(pipe, False)
+    if parent:
+        die_with_parent(parent)
     # The folder of this script must not be where modules are looked for: its names are not meant to be top-level.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
     from runtime.actors import deathwatch  # noqa: PLC0415 - importable only now
 
     deathwatch.watch(watched, "the launcher", started=started)
-    if parent:
-        die_with_parent(parent)
     from multiprocessing import spawn  # noqa: PLC0415
 
     return spawn._main(pipe, os.dup(pipe))  # noqa: SLF001 - the half of spawn_main that does not need its command line

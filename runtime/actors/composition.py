@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runtime.actors.controller_start import ControllerStart
 from runtime.actors.parts import Host, Part
@@ -18,6 +18,10 @@ class RunPlan:
     run: str
     supervisor: SupervisorOptions
     controller: ControllerStart | None
+
+    def without_controller(self) -> RunPlan:
+        """The same without what only the TrainerController needs."""
+        return replace(self, controller=None)
 
 
 def build_part(role: Role, plan: RunPlan, host: Host, report: Callable[[str, str], None]) -> Part:

@@ -6,10 +6,12 @@ travel, because Thespian holds back messages that name a child which has not rep
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import signal
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,6 +23,7 @@ from runtime.decisions.effects import CONTROLLER, SUPERVISOR, PartExited, PartRe
 logger = logging.getLogger(__name__)
 
 WAITING_MAX: Final = 1000
+_NAMES: Final = {"controller": "TrainerController", "holder": "PolicyHolder", "supervisor": "Supervisor"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,7 @@ class Introduction:
 
 
 class PartActor(HostedActor):
-    """Carries one part; this is the `Host` that the part sees."""
+    """Carries one part."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,10 +70,10 @@ class PartActor(HostedActor):
     def start(self, context: Any) -> None:
         """Build the part and say hello."""
         self._context = context
-        self._part = build_part(context.role, context.plan, self, self.report)
+        self._part = build_part(context.role, context.plan, _ThespianHost(self), self.report)
         if context.role != SUPERVISOR:
             hello = Hello(role=context.role, generation=context.generation, pid=os.getpid())
-            self.send_to_address(SUPERVISOR, hello)
+            self.send(self._addresses[SUPERVISOR], hello)
         self._part.begin()
 
     def receive(self, message: Any, sender: Any) -> None:
@@ -122,9 +125,10 @@ class PartActor(HostedActor):
 
     # ---- introductions
 
-    def set_creator(self, address: Any) -> None:
-        """Where the Supervisor is: whoever sent Start."""
-        self._addresses[SUPERVISOR] = address
+    def _deliver(self, message: Any, sender: Any) -> None:
+        if isinstance(message, Start) and message.context.role != SUPERVISOR:
+            self._addresses[SUPERVISOR] = sender
+        super()._deliver(message, sender)
 
     def _greeted(self, hello: Hello, sender: Any) -> None:
         held = self._children_of.get(hello.role)
@@ -142,13 +146,9 @@ class PartActor(HostedActor):
             for message in self._waiting.pop(role, []):
                 self.send(self._addresses[role], message)
 
-    # ---- the part's host
+    # ---- what the part's host asks for
 
-    def now_s(self) -> float:
-        """Monotonic seconds."""
-        return time.monotonic()
-
-    def send_to_address(self, role: Role, message: object) -> None:
+    def send_to_role(self, role: Role, message: object) -> None:
         """Send to a part, or keep the message until the part is introduced."""
         address = self._addresses.get(role)
         if address is not None:
@@ -160,10 +160,6 @@ class PartActor(HostedActor):
             return
         waiting.append(message)
 
-    def reply(self, to: Any, message: object) -> None:
-        """Send to whoever sent a message before."""
-        self.send(to, message)
-
     def set_timer(self, token: Hashable, delay_s: float) -> None:
         """As in `Host`."""
         self._timer_count += 1
@@ -173,9 +169,6 @@ class PartActor(HostedActor):
     def cancel_timer(self, token: Hashable) -> None:
         """As in `Host`."""
         self._timers.pop(token, None)
-
-    def finish(self) -> None:
-        """The process stays until the system ends, so that late messages find somebody."""
 
     def report(self, level: str, text: str) -> None:
         """A line for the operator, into the run's log."""
@@ -195,7 +188,46 @@ class PartActor(HostedActor):
         """SIGKILL; its players go with it."""
         held = self._children_of.get(role)
         if held is not None and held[0] == generation and held[1].pid is not None:
-            _kill(held[1].pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(held[1].pid, signal.SIGKILL)
 
+class _ThespianHost:
+    """The `Host` that a part under Thespian sees."""
 
-_NAMES: Final = {"controller": "TrainerController", "holder": "PolicyHolder", "supervisor": "Supervisor"}
+    def __init__(self, actor: PartActor) -> None:
+        self._actor = actor
+
+    def now_s(self) -> float:
+        """Monotonic seconds."""
+        return time.monotonic()
+
+    def send(self, to: Role, message: object) -> None:
+        """Send to a part, or keep the message until the part is introduced."""
+        self._actor.send_to_role(to, message)
+
+    def reply(self, to: Any, message: object) -> None:
+        """Send to whoever sent a message before."""
+        self._actor.send(to, message)
+
+    def set_timer(self, token: Hashable, delay_s: float) -> None:
+        """As in `Host`."""
+        self._actor.set_timer(token, delay_s)
+
+    def cancel_timer(self, token: Hashable) -> None:
+        """As in `Host`."""
+        self._actor.cancel_timer(token)
+
+    def post(self, function: Callable[[], object]) -> None:
+        """As in `Host`."""
+        self._actor.post(function)
+
+    def finish(self) -> None:
+        """The process stays until the system ends, so that late messages find somebody."""
+
+    def spawn(self, role: Role, generation: int) -> None:
+        """Create a part's actor."""
+        self._actor.spawn(role, generation)
+
+    def kill(self, role: Role, generation: int) -> None:
+        """SIGKILL; its players go with it."""
+        self._actor.kill(role, generation)

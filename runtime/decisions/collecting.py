@@ -28,7 +28,8 @@ def accept(state: ControllerState, blocks: tuple[StepBlock, ...]) -> Decision:
         for name, count in behaviors_of(block.pending).items():
             if count and name in behaviors:
                 behaviors[name] = replace(behaviors[name], agents_seen_at=counters.env_steps)
-        for name, version in block.versions.items():
+        for wire_name, version in block.versions.items():
+            name = wire_name.partition("?")[0]
             if name in behaviors and version > behaviors[name].acted_version:
                 behaviors[name] = replace(behaviors[name], acted_version=version)
     state = replace(state, counters=counters, behaviors=behaviors, accepting=state.accepting + 1)

@@ -152,6 +152,7 @@ def _about_the_end(state: ControllerState, message: object) -> Decision:
     match message:
         case LearnerFailed():
             reason = "environment_failure" if message.exit_code == 3 else "trainer_failure"  # noqa: PLR2004 - interfaces.md
+            state = replace(state, updating=tuple(each for each in state.updating if each != message.behavior))
             return end.begin_end(state, Ending(reason=reason, exit_code=message.exit_code, cause=message.cause))
         case RestartDenied():
             return end.begin_end(state, Ending(reason="environment_failure", exit_code=3, cause=message.cause))

@@ -215,6 +215,7 @@ def run_state(state: ControllerState) -> dict[str, object]:
         "restarts": {str(env_id): each.restarts for env_id, each in sorted(state.envs.items())},
         "worker_restarts": {str(worker): count for worker, count in sorted(state.worker_restarts.items())},
         "agents_max": state.agents_max,
+        "steps": {name: each.steps for name, each in sorted(state.progress.items())},
     }
 
 

@@ -288,10 +288,14 @@ class SaveFinished:
 
 @dataclass(frozen=True, slots=True)
 class LearnerFailed:
-    """Learning cannot go on: the text for the user and the exit code (3: the environment's content)."""
+    """Learning cannot go on: the text for the user and the exit code (3: the environment's content).
+
+    behavior: whose update failed, if it was an update.
+    """
 
     cause: str
     exit_code: int
+    behavior: str = ""
 
 
 # Supervisor: effects on parts, and the facts they come back as.

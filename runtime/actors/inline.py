@@ -1,0 +1,208 @@
+"""The one-process system: the same parts on one queue, for debugging, tests and embedding where processes are not wanted.
+
+Messages between two parts keep their order, timers fire in order of their times, and a handler that raises is treated
+as under Thespian. EnvWorkers keep a thread each for their players; everything else happens on the system's thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import itertools
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Final
+
+from runtime.actors.composition import RunPlan, build_part
+from runtime.actors.parts import Part
+from runtime.decisions.effects import SUPERVISOR, PartExited, PartReady, Role
+from runtime.messages import Status, StatusRequest, StopRequest
+
+logger = logging.getLogger(__name__)
+
+IDLE_S: Final = 0.5
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a part lives in this system. timers: the number of the newest timer of each token."""
+
+    generation: int
+    part: Part | None = None
+    timers: dict[Hashable, int] = field(default_factory=dict)
+
+
+class InlineSystem:
+    """Runs the parts of one run on a thread of its own."""
+
+    def __init__(self, plan: RunPlan) -> None:
+        self._plan = plan
+        self._inbox: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+        self._places: dict[Role, _Place] = {}
+        self._due: list[tuple[float, int, Role, Hashable, _Place]] = []
+        self._numbers = itertools.count()
+        self._is_over = threading.Event()
+        self._failure = ""
+        self._thread = threading.Thread(target=self._run, name=f"run {plan.run}", daemon=True)
+        self._spawn(SUPERVISOR, 0)
+        self._thread.start()
+
+    # ---- for the launcher
+
+    def status(self, timeout_s: float) -> Status | None:
+        """As in `RunSystem`."""
+        answers: queue.SimpleQueue[Status] = queue.SimpleQueue()
+        request = StatusRequest(run=self._plan.run, request_id=next(self._numbers))
+        self._inbox.put(lambda: self._deliver(SUPERVISOR, request, answers.put))
+        with contextlib.suppress(queue.Empty):
+            return answers.get(timeout=timeout_s)
+        return None
+
+    def request_stop(self, request: StopRequest) -> None:
+        """As in `RunSystem`."""
+        self._inbox.put(lambda: self._deliver(SUPERVISOR, request, None))
+
+    def lost(self) -> str:
+        """As in `RunSystem`."""
+        return self._failure or ("" if self._thread.is_alive() else "the run's thread has ended")
+
+    def close(self, deadline_s: float) -> None:
+        """As in `RunSystem`."""
+        self._is_over.set()
+        self._inbox.put(lambda: None)
+        self._thread.join(deadline_s)
+
+    # ---- for hosts
+
+    def post(self, function: Callable[[], object]) -> None:
+        """Run a function on the system's thread; safe on any thread."""
+        self._inbox.put(function)
+
+    def send(self, source: Role, to: Role, message: object) -> None:
+        """Queue a message."""
+        self._inbox.put(lambda: self._deliver(to, message, lambda answer: self.send(to, source, answer)))
+
+    def set_timer(self, role: Role, token: Hashable, delay_s: float) -> None:
+        """Queue a timer."""
+        place = self._places[role]
+        number = next(self._numbers)
+        place.timers[token] = number
+        heapq.heappush(self._due, (time.monotonic() + delay_s, number, role, token, place))
+
+    def cancel_timer(self, role: Role, token: Hashable) -> None:
+        """Forget a timer."""
+        self._places[role].timers.pop(token, None)
+
+    def spawn(self, role: Role, generation: int) -> None:
+        """Start a part; said like a process would."""
+        self._spawn(role, generation)
+        self.send(role, SUPERVISOR, PartReady(role, generation, os.getpid()))
+
+    def kill(self, role: Role, generation: int) -> None:
+        """End a part at once, as far as that is possible in one process."""
+        place = self._places.get(role)
+        if place is None or place.generation != generation or place.part is None:
+            return
+        place.part.close()
+        del self._places[role]
+        self.send(role, SUPERVISOR, PartExited(role, generation, "it was ended"))
+
+    # ---- the thread
+
+    def _spawn(self, role: Role, generation: int) -> None:
+        place = self._places[role] = _Place(generation)
+        host = InlineHost(self, role)
+        self._inbox.put(lambda: self._begin(role, place, host))
+
+    def _begin(self, role: Role, place: _Place, host: InlineHost) -> None:
+        place.part = build_part(role, self._plan, host, _log)
+        self._guarded(role, place, place.part.begin)
+
+    def _deliver(self, role: Role, message: object, sender: object) -> None:
+        place = self._places.get(role)
+        if place is not None and place.part is not None:
+            part = place.part
+            self._guarded(role, place, lambda: part.receive(message, sender))
+
+    def _guarded(self, role: Role, place: _Place, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except Exception as error:
+            logger.exception("%s failed", role)
+            fail = getattr(place.part, "fail", None)
+            if fail is not None:
+                fail(error)
+            elif role == SUPERVISOR:
+                self._failure = f"the Supervisor failed: {type(error).__name__}: {error}"
+            else:
+                self.kill(role, place.generation)
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
+            self._fire_timers()
+            wait_s = max(0.0, self._due[0][0] - time.monotonic()) if self._due else IDLE_S
+            with contextlib.suppress(queue.Empty):
+                self._inbox.get(timeout=min(wait_s, IDLE_S))()
+        for place in self._places.values():
+            if place.part is not None:
+                place.part.close()
+
+    def _fire_timers(self) -> None:
+        while self._due and self._due[0][0] <= time.monotonic():
+            _, number, role, token, place = heapq.heappop(self._due)
+            if self._places.get(role) is place and place.timers.get(token) == number and place.part is not None:
+                del place.timers[token]
+                part = place.part
+                self._guarded(role, place, lambda part=part, token=token: part.timer(token))  # type: ignore[misc]
+
+
+class InlineHost:
+    """The `Host` of one part in an InlineSystem."""
+
+    def __init__(self, system: InlineSystem, role: Role) -> None:
+        self._system = system
+        self._role = role
+
+    def now_s(self) -> float:
+        """Monotonic seconds."""
+        return time.monotonic()
+
+    def send(self, to: Role, message: object) -> None:
+        """As in `Host`."""
+        self._system.send(self._role, to, message)
+
+    def reply(self, to: Callable[[object], None], message: object) -> None:
+        """As in `Host`; an address here is a function that takes the answer."""
+        to(message)
+
+    def set_timer(self, token: Hashable, delay_s: float) -> None:
+        """As in `Host`."""
+        self._system.set_timer(self._role, token, delay_s)
+
+    def cancel_timer(self, token: Hashable) -> None:
+        """As in `Host`."""
+        self._system.cancel_timer(self._role, token)
+
+    def post(self, function: Callable[[], object]) -> None:
+        """As in `Host`."""
+        self._system.post(function)
+
+    def finish(self) -> None:
+        """The part stays until the system ends."""
+
+    def spawn(self, role: Role, generation: int) -> None:
+        """As in `Host`."""
+        self._system.spawn(role, generation)
+
+    def kill(self, role: Role, generation: int) -> None:
+        """As in `Host`."""
+        self._system.kill(role, generation)
+
+
+def _log(level: str, text: str) -> None:
+    logger.warning("%s", text, extra={"level_of_line": level})

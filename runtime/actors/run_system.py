@@ -1,0 +1,73 @@
+"""Where the parts of a run live: in processes of their own, or all in this one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+from runtime.actors.composition import RunPlan
+from runtime.actors.hosted_part import PartActor, PartContext
+from runtime.actors.hosting import Start
+from runtime.actors.system import SystemHandle
+from runtime.decisions.effects import SUPERVISOR
+from runtime.messages import Status, StatusRequest, StopRequest
+
+
+class RunSystem(Protocol):
+    """A running set of parts, as the launcher sees it."""
+
+    def status(self, timeout_s: float) -> Status | None:
+        """How the run is; None when nobody answers in time."""
+
+    def request_stop(self, request: StopRequest) -> None:
+        """Ask the run to end."""
+
+    def lost(self) -> str:
+        """Why the system cannot go on (the Supervisor or the actor system is gone); empty while it can."""
+
+    def close(self, deadline_s: float) -> None:
+        """End everything; nothing is left running afterwards."""
+
+
+class ProcessSystem:
+    """The parts as Thespian actors, each in a process of its own."""
+
+    def __init__(self, handle: SystemHandle, plan: RunPlan) -> None:
+        self._handle = handle
+        self._run = plan.run
+        self._request = 0
+        context = PartContext(role=SUPERVISOR, generation=0, plan=plan)
+        self._supervisor: Any = handle.system.createActor(PartActor)  # an untyped ActorAddress
+        handle.tell(self._supervisor, Start(role="Supervisor", context=context))
+        self._lock = threading.Lock()
+
+    def status(self, timeout_s: float) -> Status | None:
+        """As in `RunSystem`; late answers to earlier questions are as good, since each is complete."""
+        with self._lock:
+            self._request += 1
+            asked_s = time.monotonic()
+            question = StatusRequest(run=self._run, request_id=self._request)
+            answer = self._handle.ask(self._supervisor, question, timeout_s)
+            while answer is not None and not isinstance(answer, Status):
+                left_s = timeout_s - (time.monotonic() - asked_s)
+                answer = self._handle.listen(left_s) if left_s > 0 else None
+            return answer
+
+    def request_stop(self, request: StopRequest) -> None:
+        """As in `RunSystem`."""
+        self._handle.tell(self._supervisor, request)
+
+    def lost(self) -> str:
+        """As in `RunSystem`."""
+        return "" if self._handle.is_alive() else "the actor system's admin process has ended"
+
+    def close(self, deadline_s: float) -> None:
+        """As in `RunSystem`."""
+        self._handle.close(deadline_s)
+
+
+def log_file_in(folder: Path) -> Path:
+    """Where the actors of a run log."""
+    return folder / "actors.log"

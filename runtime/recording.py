@@ -1,0 +1,225 @@
+"""Writes the files of a run: summary, events, models, checkpoints. Owned by the TrainerController's process."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from runtime.decisions.controller_state import ControllerState
+from runtime.learner import SaveJob, Summary
+from runtime.progress import progress_line
+from runtime.reporting.tensorboard import EventWriter
+from runtime.reporting.timers import Gauge, TimerNode, timers_document
+from runtime.reporting.training_status import SavedBehavior, SavedModel, training_status_document
+from runtime.results import ExitReason, RunSummary, write_atomically, write_json_atomically
+from runtime.run_directory import RunPaths
+
+LINES_MAX = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingOptions:
+    """Where and how a run is recorded.
+
+    launched_s: monotonic seconds when the run began; launched_at: the same in seconds since 1970. keeps: checkpoints
+    kept, and step models per behavior. is_training: False writes no model.
+    """
+
+    run_id: str
+    seed: int
+    root: str
+    launched_s: float
+    launched_at: float
+    keeps: int = 5
+    workers: int = 1
+    is_training: bool = True
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Where the learner's time went: seconds and calls by name."""
+
+    spent_s: dict[str, float] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
+
+    def add(self, name: str, seconds: float) -> None:
+        self.spent_s[name] = self.spent_s.get(name, 0.0) + seconds
+        self.calls[name] = self.calls.get(name, 0) + 1
+
+
+class RunRecorder:
+    """The files of one run. `warn` takes one sentence about a file that could not be written."""
+
+    def __init__(self, options: RecordingOptions, warn: Callable[[str], None]) -> None:
+        self._options = options
+        self._warn = warn
+        self._warned: set[str] = set()
+        self._paths = RunPaths(Path(options.root))
+        self._events: dict[str, EventWriter] = {}
+        self._models: dict[str, list[SavedModel]] = {}
+        self._sha256: dict[str, str] = {}
+        self._lines: list[tuple[int, str]] = []
+        self._count = 0
+        self._first_step_s: float | None = None
+        self.clock = _Clock()
+
+    @property
+    def lines(self) -> tuple[tuple[int, str], ...]:
+        """Numbered lines for the screen, the newest `LINES_MAX`."""
+        return tuple(self._lines)
+
+    @property
+    def first_step_s(self) -> float | None:
+        """Seconds from launch to the first accepted agent step."""
+        return self._first_step_s
+
+    def sha256(self, behavior: str) -> str:
+        """Of the model file last written; empty before."""
+        return self._sha256.get(behavior, "")
+
+    def elapsed_s(self) -> float:
+        """Seconds since the run was launched."""
+        return time.monotonic() - self._options.launched_s
+
+    def say(self, text: str) -> None:
+        """Keep one more line for the screen."""
+        self._lines.append((self._count, text))
+        self._count += 1
+        del self._lines[:-LINES_MAX]
+
+    def note_first_step(self) -> None:
+        """The first agent step was accepted now."""
+        if self._first_step_s is None:
+            self._first_step_s = self.elapsed_s()
+
+    def add_summaries(self, summaries: Sequence[Summary]) -> None:
+        """Events and a progress line for each."""
+        for each in summaries:
+            line = progress_line(
+                each.behavior,
+                step=each.step,
+                elapsed_s=self.elapsed_s(),
+                mean_reward=each.mean_reward,
+                std_reward=each.std_reward,
+                is_training=self._options.is_training,
+            )
+            self.say(line)
+            if self._options.is_training:
+                self._writer(each.behavior).add(each.step, each.values, now_s=time.time())
+
+    def _writer(self, behavior: str) -> EventWriter:
+        if behavior not in self._events:
+            folder = self._paths.behavior_folder(behavior)
+            self._events[behavior] = EventWriter(folder, started_s=self._options.launched_at, warn=self._warn)
+        return self._events[behavior]
+
+    def save(self, job: SaveJob, models: Mapping[str, bytes], steps: Mapping[str, int], agent_steps: int) -> None:
+        """A checkpoint, then the models; older ones beyond the limit go. Raises StorageError or OSError."""
+        target = self._paths.checkpoint(agent_steps)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        job(target)
+        for behavior, body in models.items():
+            step_model = self._paths.step_model(behavior, steps[behavior])
+            step_model.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(step_model, body)
+            write_atomically(self._paths.model(behavior), body)
+            self._sha256[behavior] = hashlib.sha256(body).hexdigest()
+            self._note_model(behavior, steps[behavior], step_model, target)
+        self._prune()
+
+    def _note_model(self, behavior: str, steps: int, path: Path, checkpoint: Path) -> None:
+        model = SavedModel(
+            steps=steps,
+            file_path=str(path),
+            reward=None,
+            creation_time=time.time(),
+            other_files=(str(checkpoint),),
+        )
+        others = [each for each in self._models.get(behavior, []) if each.steps != steps]
+        self._models[behavior] = [*others, model]
+
+    def _prune(self) -> None:
+        for folder in self._paths.checkpoint_folders()[self._options.keeps :]:
+            shutil.rmtree(folder, ignore_errors=True)
+        for behavior in self._models:
+            folder = self._paths.behavior_folder(behavior)
+            prefix = f"{folder.name}-"
+            found = [path for path in folder.glob("*.onnx") if path.stem.removeprefix(prefix).isdecimal()]
+            for path in sorted(found, key=lambda each: int(each.stem.removeprefix(prefix)))[: -self._options.keeps]:
+                path.unlink(missing_ok=True)
+            self._models[behavior] = [each for each in self._models[behavior] if Path(each.file_path).exists()]
+
+    def write_summary(self, state: ControllerState, exit_reason: ExitReason | None) -> RunSummary:
+        """Write summary.json as of now; a full disk is said once, and training goes on."""
+        summary = self.summary(state, exit_reason)
+        self._try(lambda: write_json_atomically(self._paths.summary, summary.to_json()))
+        return summary
+
+    def summary(self, state: ControllerState, exit_reason: ExitReason | None) -> RunSummary:
+        """The document as of now."""
+        counters, elapsed_s = state.counters, self.elapsed_s()
+        progress = state.progress
+        working_s = elapsed_s - (self._first_step_s or 0.0)
+        return RunSummary(
+            run_id=self._options.run_id,
+            seed=self._options.seed,
+            elapsed_s=elapsed_s,
+            exit_reason=exit_reason,
+            env_steps=counters.env_steps,
+            agent_steps=counters.agent_steps,
+            decisions=counters.decisions,
+            steps_per_s=counters.agent_steps / working_s if self._first_step_s is not None and working_s > 0 else 0.0,
+            mean_reward={name: each.mean_reward for name, each in progress.items()},
+            mean_episode_length={name: each.mean_episode_length for name, each in progress.items()},
+            episodes={name: each.episodes for name, each in progress.items()},
+            policy_version={name: each.version for name, each in progress.items()},
+            policy_sha256={name: self._sha256.get(name) for name in progress},
+            lost_steps=dict(counters.lost),
+            unreported_steps_max=counters.unreported_max,
+            restarts={int(env_id): each.restarts for env_id, each in state.envs.items()},
+            workers={each: state.worker_restarts.get(each, 0) for each in range(self._options.workers)},
+        )
+
+    def write_logs(self, *, is_final: bool) -> None:
+        """run_logs/training_status.json and timers.json."""
+        versions = {"runtime_version": _version("thespian"), "onnxruntime_version": _version("onnxruntime")}
+        behaviors = {
+            name: SavedBehavior(checkpoints=models, final=models[-1] if is_final and models else None)
+            for name, models in self._models.items()
+        }
+        status = training_status_document(behaviors, versions=versions)
+        self._try(lambda: write_json_atomically(self._paths.training_status, status))
+        children = {
+            name: TimerNode(total_s=spent, count=self.clock.calls[name]) for name, spent in self.clock.spent_s.items()
+        }
+        root = TimerNode(total_s=self.elapsed_s(), count=1, children=children)
+        gauges: dict[str, Gauge] = {}
+        metadata = {"start_time_seconds": str(int(self._options.launched_at)), "end_time_seconds": str(int(time.time()))}
+        timers = timers_document(root, gauges, metadata)
+        self._try(lambda: write_json_atomically(self._paths.timers, timers))
+
+    def close(self) -> None:
+        """Close the event files."""
+        for writer in self._events.values():
+            writer.close()
+
+    def _try(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except Exception as error:  # noqa: BLE001 - reports must not end a run that can still save its models
+            text = f"cannot write the run's reports: {error}"
+            if text not in self._warned:
+                self._warned.add(text)
+                self._warn(text)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

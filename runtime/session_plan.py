@@ -1,0 +1,201 @@
+"""From settings to the plan of a run: what every part is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cloudpickle
+
+from runtime.actors.composition import RunPlan
+from runtime.actors.controller_start import ControllerStart
+from runtime.decisions.controller_state import ControllerOptions
+from runtime.decisions.restarts import RestartLimits
+from runtime.decisions.supervisor import SupervisorOptions
+from runtime.errors import ConfigError
+from runtime.experience.brains import EnvId
+from runtime.learner import LearnerFactory, LearnerOptions
+from runtime.messages import StartWorker
+from runtime.recording import RecordingOptions
+from runtime.run_directory import RunPaths
+from runtime.settings.model import ConstantParameter, Editor, Executable, FakeScene, RunSettings
+
+if TYPE_CHECKING:
+    from runtime.players.factories import MemoryPlayerFactory, UnityPlayerFactory
+
+NO_LIMIT_S = 10.0 * 365 * 24 * 3600
+ASYNC_VERSIONS_KEPT = 3
+BLOCK_STEPS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What is launched, as `--env` says it; None is the Editor."""
+
+    text: str | None
+    is_in_memory: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """Everything about a run that is known before its parts start."""
+
+    settings: RunSettings
+    run_id: str
+    paths: RunPaths
+    launched_s: float
+    launched_at: float
+    first_incarnation: int
+    learner_factory: LearnerFactory
+    resume: tuple[Path, ...]
+    initialize: tuple[Path, ...]
+
+
+def player_target(settings: RunSettings) -> Target:
+    """What is launched. Raises UsageError for an executable or a scene that is not there."""
+    match settings.environment.target:
+        case Editor():
+            return Target(text=None, is_in_memory=False)
+        case FakeScene(url):
+            from runtime.players.factories import fake_spec  # noqa: PLC0415 - scenes are only loaded where needed
+
+            return Target(text=url, is_in_memory=fake_spec(url).link == "memory")
+        case Executable(path):
+            from runtime.players.executables import find_executable  # noqa: PLC0415
+
+            return Target(text=str(find_executable(path)), is_in_memory=False)
+
+
+def make_plan(launch: Launch, *, marker: str) -> RunPlan:
+    """The plan of a run. marker: how its processes are known."""
+    settings = launch.settings
+    template = start_worker(launch, marker)
+    envs = spread(settings.environment.num_envs, settings.workers)
+    target = player_target(settings)
+    base = settings.environment.base_port
+    limits = settings.environment.restarts
+    supervisor = SupervisorOptions(
+        run=launch.run_id,
+        worker_envs=envs,
+        template=template,
+        ports={EnvId(each): 0 if target.is_in_memory else base + each for each in range(settings.environment.num_envs)},
+        limits=RestartLimits(lifetime_max=limits.lifetime, rate_max=limits.rate_n, period_s=limits.rate_period_s),
+        first_incarnation=launch.first_incarnation,
+    )
+    return RunPlan(run=launch.run_id, supervisor=supervisor, controller=controller_start(launch, workers=len(envs)))
+
+
+def spread(environments: int, workers: int) -> tuple[tuple[EnvId, ...], ...]:
+    """Environments per EnvWorker: contiguous ranges, as even as possible."""
+    count = max(1, min(environments, workers))
+    size, extra = divmod(environments, count)
+    ranges, first = [], 0
+    for worker in range(count):
+        last = first + size + (1 if worker < extra else 0)
+        ranges.append(tuple(EnvId(each) for each in range(first, last)))
+        first = last
+    return tuple(ranges)
+
+
+def start_worker(launch: Launch, marker: str) -> StartWorker:
+    """The StartWorker that the Supervisor completes for each EnvWorker."""
+    env = launch.settings.environment
+    waits_for_person = isinstance(env.target, Editor)
+    return StartWorker(
+        run=launch.run_id,
+        worker=0,
+        environments=(),
+        env_factory=cloudpickle.dumps(player_factory_for(launch, marker)),
+        run_seed=env.seed,
+        start_timeout_s=NO_LIMIT_S if waits_for_person else env.timeout_wait_s,
+        step_timeout_s=env.step_timeout_s,
+        block_steps_max=BLOCK_STEPS_MAX,
+        deterministic=launch.settings.deterministic,
+    )
+
+
+def player_factory_for(launch: Launch, marker: str) -> UnityPlayerFactory | MemoryPlayerFactory:
+    """How EnvWorkers get their players."""
+    from runtime.players.factories import MemoryPlayerFactory, UnityPlayerFactory  # noqa: PLC0415 - see player_target
+    from runtime.players.side_channels import EngineSettings  # noqa: PLC0415
+
+    settings, env = launch.settings, launch.settings.environment
+    engine = EngineSettings(
+        width=settings.engine.width,
+        height=settings.engine.height,
+        quality_level=settings.engine.quality_level,
+        time_scale=settings.engine.time_scale,
+        target_frame_rate=settings.engine.target_frame_rate,
+        capture_frame_rate=settings.engine.capture_frame_rate,
+    )
+    target = player_target(settings)
+    if target.is_in_memory and target.text is not None:
+        return MemoryPlayerFactory(target=target.text, engine=engine, num_areas=env.num_areas)
+    return UnityPlayerFactory(
+        target=target.text,
+        engine=engine,
+        run=marker,
+        log_folder=str(launch.paths.run_logs.absolute()),
+        args=env.env_args,
+        no_graphics=env.no_graphics,
+        no_graphics_monitor=env.no_graphics_monitor,
+        num_areas=env.num_areas,
+        bind=env.bind or "",
+    )
+
+
+def controller_start(launch: Launch, *, workers: int) -> ControllerStart:
+    """What the TrainerController is made from."""
+    settings, env = launch.settings, launch.settings.environment
+    is_training = not settings.checkpoints.inference
+    is_sync = settings.collection == "sync"
+    options = ControllerOptions(
+        run=launch.run_id,
+        environments=env.num_envs,
+        is_sync=is_sync,
+        is_training=is_training,
+        block_steps_max=BLOCK_STEPS_MAX,
+        stop_at=settings.stop_at,
+        restart_envs_at=settings.restart_envs_at,
+        parameters=constant_parameters(settings),
+        first_incarnation=launch.first_incarnation,
+    )
+    keeps = [each.keep_checkpoints for each in (*settings.behaviors.values(), settings.default_settings) if each]
+    recording = RecordingOptions(
+        run_id=launch.run_id,
+        seed=env.seed,
+        root=str(launch.paths.root.absolute()),
+        launched_s=launch.launched_s,
+        launched_at=launch.launched_at,
+        keeps=max(1, *keeps) if keeps else 5,
+        workers=workers,
+        is_training=is_training,
+    )
+    learner_options = LearnerOptions(
+        run_seed=env.seed,
+        settings_for=settings.settings_for,
+        is_training=is_training,
+        keeps_versions=1 if is_sync else ASYNC_VERSIONS_KEPT,
+    )
+    return ControllerStart(
+        options=options,
+        recording=recording,
+        learner=cloudpickle.dumps((launch.learner_factory, learner_options)),
+        resume=tuple(str(each.absolute()) for each in launch.resume),
+        initialize=tuple(str(each.absolute()) for each in launch.initialize),
+    )
+
+
+def constant_parameters(settings: RunSettings) -> dict[str, float]:
+    """The environment parameters with one value. Raises ConfigError for samplers, which are not supported yet."""
+    values = {}
+    for name, each in settings.environment_parameters.items():
+        if not isinstance(each, ConstantParameter):
+            msg = (
+                f"environment_parameters.{name}: samplers ({type(each).__name__}) are not supported yet; "
+                "give one number."
+            )
+            raise ConfigError(msg)
+        values[name] = each.value
+    return values

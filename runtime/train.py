@@ -1,0 +1,229 @@
+"""`python -m runtime.train`: the composition root, the one module that knows both the actors and the trainers."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import FrameType
+
+from runtime.errors import TrainingError
+from runtime.messages import Status
+from runtime.progress import BrainView, Console, EnvironmentView, ProgressView
+from runtime.session import TrainingSession
+from runtime.settings import RunSettings, Surroundings, parse_run_settings
+from runtime.settings.model import Editor
+
+POLL_S = 0.25
+EXIT_CODES = {"interrupted": 130, "terminated": 143}
+HURRY_S = 2.0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Train, and return the exit code of `interfaces`: 0 done, 2 usage, 3 environment, 4 trainer, 5 storage."""
+    console = Console()
+    try:
+        settings = _settings(sys.argv[1:] if argv is None else argv)
+    except TrainingError as error:
+        console.line(f"[ERROR] {error}")
+        return error.exit_code
+    for warning in settings.warnings:
+        console.warning(warning)
+    if _is_finished_already(settings, console):
+        return 0
+    return Training(settings, console).run()
+
+
+def _settings(argv: Sequence[str]) -> RunSettings:
+    from fakeunity.spec import parse_url  # noqa: PLC0415 - `--help` answers without it
+    from fakeunity.scenes.catalogue import SCENES  # noqa: PLC0415
+
+    around = Surroundings(
+        scenes=frozenset(SCENES),
+        rng=random.SystemRandom(),
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        check_scene_url=parse_url,
+    )
+    return parse_run_settings(argv, around, version=_version())
+
+
+def _version() -> str:
+    try:
+        return version("actor-ml-runtime")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def peek_run_state(folders: Sequence[Path]) -> Mapping[str, object]:
+    """The `run_state` of the first loadable checkpoint, with the steps of each behavior under `steps`."""
+    from trainers.checkpoints import first_loadable  # noqa: PLC0415 - only where something is resumed
+
+    _, checkpoint, _ = first_loadable(folders)
+    run_state = checkpoint.state["run_state"]
+    return run_state if isinstance(run_state, Mapping) else {}
+
+
+def make_learner(options: object) -> object:
+    """The learner of `trainers`; a function of its own so that it travels by name."""
+    from trainers.learner import create_learner  # noqa: PLC0415 - loaded in the controller's process only
+
+    return create_learner(options)  # type: ignore[arg-type] # cloudpickled LearnerOptions
+
+
+def _is_finished_already(settings: RunSettings, console: Console) -> bool:
+    """Whether `--resume` was asked for a run whose every behavior has taken its `max_steps`."""
+    saved = settings.checkpoints
+    if not saved.resume or saved.inference:
+        return False
+    from runtime.run_directory import RunPaths  # noqa: PLC0415
+
+    paths = RunPaths(Path(saved.results_dir) / saved.run_id)
+    try:
+        steps = peek_run_state(paths.checkpoint_folders()).get("steps")
+        if not isinstance(steps, Mapping) or not steps:
+            return False
+        done = all(int(count) >= settings.settings_for(name).max_steps for name, count in steps.items())
+    except TrainingError:
+        return False  # said properly when the run is started
+    if done:
+        told = ", ".join(f"{name} at step {count}" for name, count in steps.items())
+        console.line(f"[INFO] The run {saved.run_id} is finished already ({told}). Raise max_steps to go on.")
+    return done
+
+
+class Training:
+    """One run on a terminal: progress, signals, exit code."""
+
+    def __init__(self, settings: RunSettings, console: Console) -> None:
+        self._console = console
+        self._session = TrainingSession(settings, make_learner, peek=peek_run_state)  # type: ignore[arg-type]
+        self._signals: list[str] = []
+        self._printed = -1
+        self._asked_s: float | None = None
+        self._faults: list[str] = []
+
+    def run(self) -> int:
+        """Start, watch and end the run; its exit code."""
+        before = {each: signal.signal(each, self._on_signal) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            return self._run()
+        finally:
+            self._console.close()
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    def _run(self) -> int:
+        try:
+            self._session.start()
+        except TrainingError as error:
+            self._console.line(f"[ERROR] {error}")
+            return error.exit_code
+        try:
+            self._announce()
+            status = self._watch()
+        finally:
+            self._session.close(HURRY_S if len(self._signals) > 1 else 10.0)
+        return self._ended(status)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self._signals.append("terminated" if number == signal.SIGTERM else "interrupted")
+
+    def _announce(self) -> None:
+        session, env = self._session, self._session.settings.environment
+        for note in session.notes:
+            self._console.line(f"[INFO] {note}")
+        where = "the Unity Editor: press Play" if isinstance(env.target, Editor) else f"{env.num_envs} player(s)"
+        self._console.line(
+            f"[INFO] Run {session.run_id}: {where}, {session.settings.workers} EnvWorker(s), seed {env.seed}, "
+            f"results in {session.folder}"
+        )
+
+    def _watch(self) -> Status | None:
+        """Follow the run to its end; None when it was left in a hurry."""
+        while True:
+            status = self._session.poll(POLL_S)
+            if status is not None:
+                self._print_lines(status)
+                if status.exit_reason:
+                    return status
+                self._console.show(self._view(status))
+            if len(self._signals) > 1:
+                return None
+            if self._signals and self._asked_s is None:
+                self._asked_s = time.monotonic()
+                self._console.line("[INFO] Stopping: the models are saved first. Once more leaves at once.")
+                self._session.request_stop(self._signals[0])
+            if self._asked_s is not None and time.monotonic() - self._asked_s > 9.5:  # noqa: PLR2004 - within 10 s
+                return None
+            if status is not None:
+                time.sleep(POLL_S)
+
+    def _print_lines(self, status: Status) -> None:
+        for number, text in status.lines:
+            if number > self._printed:
+                self._printed = number
+                self._console.line(text)
+                if text.startswith("[WARNING]"):
+                    self._faults.append(text)
+
+    def _view(self, status: Status) -> ProgressView:
+        elapsed_s = time.monotonic() - self._session.launched_s
+        working_s = elapsed_s - (status.first_step_s or 0.0)
+        return ProgressView(
+            run_id=self._session.run_id,
+            elapsed_s=elapsed_s,
+            env_steps=status.env_steps,
+            agent_steps=status.agent_steps,
+            steps_per_s=status.agent_steps / working_s if status.first_step_s and working_s > 0 else 0.0,
+            brains=[
+                BrainView(
+                    name=each.behavior,
+                    step=each.steps,
+                    max_steps=each.max_steps,
+                    mean_reward=each.mean_reward,
+                    std_reward=None,
+                    policy_version=each.policy_version,
+                    acted_version=each.acted_version,
+                )
+                for each in status.brains
+            ],
+            environments=[
+                EnvironmentView(
+                    env_id=each.env_id,
+                    state=each.state,
+                    incarnation=each.incarnation,
+                    pid=each.player_pid or None,
+                    restarts=each.restarts,
+                )
+                for each in status.environments
+            ],
+            faults=self._faults,
+        )
+
+    def _ended(self, status: Status | None) -> int:
+        if status is None:
+            self._console.line("[WARNING] Left without waiting for the save; the last checkpoint stands.")
+            self._session.record_exit(self._signals[0], "")
+            return EXIT_CODES[self._signals[0]]
+        if status.exit_code in (0, *EXIT_CODES.values()):
+            self._console.line(f"[INFO] Run {self._session.run_id} ended: {status.exit_reason}. {status.cause}".rstrip())
+        else:
+            self._console.line(f"[ERROR] Run {self._session.run_id} ended: {status.exit_reason}. {status.cause}")
+            self._session.record_exit(status.exit_reason, status.cause)
+        for each in status.brains:
+            mean = "no episode finished" if each.mean_reward is None else f"mean reward {each.mean_reward:.3f}"
+            self._console.line(
+                f"[INFO] {each.behavior}: {each.steps} steps, {each.episodes} episodes, {mean}, "
+                f"policy version {each.policy_version}"
+            )
+        return status.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
