@@ -38,7 +38,9 @@ class Background:
 
     def __init__(self, name: str, host: Host) -> None:
         self._host = host
-        self._jobs: queue.SimpleQueue[tuple[Callable[[], object], Callable[[object], None]] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], object], Callable[[object], None]] | None] = (
+            queue.SimpleQueue()
+        )
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 

@@ -191,6 +191,7 @@ class PartActor(HostedActor):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(held[1].pid, signal.SIGKILL)
 
+
 class _ThespianHost:
     """The `Host` that a part under Thespian sees."""
 

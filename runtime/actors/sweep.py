@@ -42,7 +42,7 @@ def kill_life(life: Life) -> None:
     """SIGKILL to the process meant, never to a later one with its pid."""
     fd = _pidfd(life.pid)
     try:
-        if life_of(life.pid) != life or life.started is None:
+        if not _lives(life):
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if fd is not None:
@@ -57,17 +57,21 @@ def kill_life(life: Life) -> None:
 def wait_until_gone(lives: Iterable[Life], timeout_s: float) -> list[Life]:
     """Wait up to `timeout_s` for the processes to end; those that still live."""
     deadline = time.monotonic() + timeout_s
-    left = [life for life in lives if life_of(life.pid) == life]
+    left = [life for life in lives if _lives(life)]
     for life in left:
         fd = _pidfd(life.pid)
         try:
-            while life_of(life.pid) == life and (remaining := deadline - time.monotonic()) > 0:
+            while _lives(life) and (remaining := deadline - time.monotonic()) > 0:
                 # Readable when the process ends; without a pidfd this only waits a moment.
                 select.select([] if fd is None else [fd], [], [], remaining if fd is not None else POLL_S)
         finally:
             if fd is not None:
                 os.close(fd)
-    return [life for life in left if life_of(life.pid) == life]
+    return [life for life in left if _lives(life)]
+
+
+def _lives(life: Life) -> bool:
+    return life.started is not None and life_of(life.pid) == life
 
 
 def _pidfd(pid: int) -> int | None:

@@ -231,7 +231,7 @@ class RLTransport(TCPTransport):  # type: ignore[misc,unused-ignore]
             return self._next_XMIT_3(intent)
         return is_pending
 
-    def deadAddress(self, addressManager: Any, childAddr: Any) -> None:  # noqa: N802, N803
+    def deadAddress(self, addressManager: Any, childAddr: Any) -> None:  # noqa: N802
         """Give up what waits to be sent to an actor that is known to have ended."""
         details = addressManager.exportAddr(childAddr)
         waiting = self._lanes.get(getattr(getattr(details, "addressDetails", None), "sockname", None), deque())

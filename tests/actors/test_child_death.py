@@ -68,5 +68,3 @@ def test_thespian_alone_says_nothing_of_a_child_that_dies_while_starting(system:
     pid = system.ask(parent, "create", ANSWER_S)
     os.kill(pid, signal.SIGKILL)
     assert system.listen(1.5) is None
-
-

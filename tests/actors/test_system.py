@@ -195,9 +195,7 @@ def test_a_storm_of_timers_does_not_delay_the_end(log_file: Path) -> None:
     assert system.pids() == ()
 
 
-def test_nothing_is_written_to_this_process_output(
-    log_file: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_written_to_this_process_output(log_file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with open_actor_system(run_id="test", log_file=log_file) as system:
         system.tell(started(system, Witness), "raise")
         os.kill(system.admin_pid, signal.SIGUSR2)
