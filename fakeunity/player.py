@@ -53,8 +53,12 @@ class Player:
         self._journal = journal
         self._behaviors: _Behaviors | None = None
 
-    def hello(self) -> bytes:
-        """The first call."""
+    def hello(self) -> bytes | None:
+        """The first call; None when the player has ended. Raises ValueError when it was followed by a reply already."""
+        if self.phase is Phase.ENDED:
+            return None
+        if self.counters.exchange:
+            raise ValueError("the player has said hello already; hand it the trainer's reply to its last call")
         return wire.hello_bytes()
 
     def reply(self, message: bytes) -> bytes | None:

@@ -33,7 +33,7 @@ def running(scene: str, agents: int) -> Player:
 
 def test_calls_follow_the_sequence_of_the_protocol() -> None:
     player = Player("basic", agents=2)
-    hello = pb.UnityMessageProto.FromString(player.hello())
+    hello = pb.UnityMessageProto.FromString(player.hello() or b"")
     assert hello.unity_output.rl_initialization_output.communication_version == "1.5.0"
     assert player.reply(handshake()) == bytes.fromhex("0a0308c801")
     first = pb.UnityMessageProto.FromString(player.reply(reset()) or b"")
@@ -41,6 +41,17 @@ def test_calls_follow_the_sequence_of_the_protocol() -> None:
     assert len(first.unity_output.rl_output.agentInfos["Basic"].value) == 2
     second = pb.UnityMessageProto.FromString(player.reply(step(Basic=[actions(discrete=[2])] * 2)) or b"")
     assert not second.unity_output.HasField("rl_initialization_output")
+
+
+def test_a_player_says_hello_once_and_never_after_its_end() -> None:
+    player = running("basic", agents=1)
+    with pytest.raises(ValueError, match="said hello already"):
+        player.hello()
+    player.close()
+    assert player.hello() is None
+    memory = opened("basic")
+    memory.close()
+    assert memory.exchange(None) is None
 
 
 def quitting() -> bytes:

@@ -6,8 +6,9 @@ import re
 import numpy as np
 import pytest
 
+from fakeunity.rows import Actions
 from fakeunity.scenes.balance import sine
-from fakeunity.scenes.catalogue import SCENES
+from fakeunity.scenes.catalogue import SCENES, open_world
 from fakeunity.testing.expected import best_reward
 from runtime.players.wire import communicator_pb2 as pb
 from tests.support.driving import Driver, observations, random_choice
@@ -91,14 +92,19 @@ def test_constant_gives_one_at_every_step_and_is_only_ever_interrupted() -> None
     assert driver.endings["Constant"] == [True] * 3
 
 
-@pytest.mark.parametrize("kind", ["zero", "random"])
-def test_balance_lasts_less_than_60_steps_without_a_policy(kind: str) -> None:
-    driver = started("balance?agents=50", random_choice(1) if kind == "random" else None)
-    if kind == "zero":
-        driver.choose = lambda _p, _i: actions(continuous=[0.0, 0.0])
-    while len(driver.lengths["Balance"]) < 1000:
-        driver.steps(20)
-    assert np.mean(driver.lengths["Balance"][:1000]) < 60
+@pytest.mark.parametrize("size", [0.0, 1.0])
+def test_balance_lasts_less_than_60_steps_with_zero_or_random_actions(size: float) -> None:
+    rng = np.random.default_rng(0)
+    world = open_world("balance", agents=1000, handshake_seed=1, url_seed=0)
+    rows = world.reset()["Balance"]
+    lengths = np.zeros(1000, np.int64)
+    for step in range(1, 501):
+        moves = rng.uniform(-size, size, (1000, 2)).astype(np.float32)
+        rows = world.step({"Balance": Actions(moves, np.zeros((1000, 0), np.int64))})["Balance"]
+        finished = rows.ids[rows.done]
+        lengths[finished] = np.where(lengths[finished] == 0, step, lengths[finished])
+    assert lengths.all(), "the first episode of each agent has ended"
+    assert 10 < lengths.mean() < 60
 
 
 def test_balance_starts_within_its_bounds_and_shows_eight_numbers() -> None:
