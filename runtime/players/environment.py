@@ -156,7 +156,7 @@ class UnityEnvironment(BaseUnityEnvironment):
 
         vector_action: an array (n, continuous + branches) for the n agents that wait, by brain name, or the array alone
         when there is one brain; None or a brain left out: zeros. The protocol carries no memory, text or value: they
-        are taken for compatibility and not sent. Raises UsageError before the first reset, ShapeError, and PlayerErrors.
+        are taken for compatibility and not sent. Raises UsageError before the first reset, ShapeError and PlayerErrors.
         """
         link = self._opened()
         if self._infos is None:

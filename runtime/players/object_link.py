@@ -107,7 +107,7 @@ class ObjectPlayerLink:
         try:
             return await self._thread.call(function, limit_s)
         except OverdueError as error:
-            text = f"the environment object has not returned for {limit_s:.1f} s; see what it waits for, or raise {option}."
+            text = f"the environment object has not returned for {limit_s:.1f} s; see why, or raise {option}."
             raise self._error(PlayerTimeoutError, text) from error
         except PlayerError as error:
             raise self._error(type(error), str(error)) from error

@@ -15,6 +15,7 @@ from runtime.experience.brains import (
     BrainParameters,
     DecisionRows,
     EnvId,
+    Ids,
     Observation,
     TerminalRows,
     empty_rows,
@@ -51,6 +52,12 @@ class _Checker:
     def __init__(self, brain: BrainParameters, place: Place) -> None:
         self.brain = brain
         self.place = place
+        self.ids: Ids = np.zeros(0, np.int64)
+
+    def agents(self, value: Any) -> Ids:
+        """The ids of the rows that are checked next."""
+        self.ids = self.array(value, (len(value),), np.int64, "agents")
+        return self.ids
 
     # `Any`: a user's array, list or whatever; the result has the dtype that was asked for.
     def array(self, value: Any, shape: tuple[int, ...], dtype: npt.DTypeLike, field: str) -> Any:
@@ -64,8 +71,9 @@ class _Checker:
             )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             at = tuple(int(each) for each in np.argwhere(~np.isfinite(array))[0])
+            index = f" at index {at[1] if len(at) == 2 else at[1:]}" if at[1:] else ""
             raise self.place.content_error(
-                f"brain {self.brain.brain_name!r}, row {at[0]}: {field} at index {at[1:] or at} is {array[at]}; "
+                f"brain {self.brain.brain_name!r}, agent {int(self.ids[at[0]])}: {field}{index} is {array[at]}; "
                 "expected a finite number."
             )
         return array
@@ -86,7 +94,7 @@ def _checked(info: BrainInfo, check: _Checker) -> BrainInfo:
     rows, ends = info.decisions, info.terminals
     count, ended = len(rows.agents), len(ends.agents)
     decisions = DecisionRows(
-        agents=check.array(rows.agents, (count,), np.int64, "agents"),
+        agents=check.agents(rows.agents),
         observations=check.observations(rows.observations, count),
         rewards=check.array(rows.rewards, (count,), np.float32, "reward"),
         action_masks=_checked_masks(rows.action_masks, count, check),
@@ -98,7 +106,7 @@ def _checked(info: BrainInfo, check: _Checker) -> BrainInfo:
             f"brain {check.brain.brain_name!r}: an agent asks for two decisions at once: {decisions.agents.tolist()}."
         )
     terminals = TerminalRows(
-        agents=check.array(ends.agents, (ended,), np.int64, "agents"),
+        agents=check.agents(ends.agents),
         observations=check.observations(ends.observations, ended),
         rewards=check.array(ends.rewards, (ended,), np.float32, "reward"),
         interrupted=check.array(ends.interrupted, (ended,), np.bool_, "interrupted"),

@@ -72,6 +72,10 @@ class PlayerProcess:
         """True while the process runs."""
         return self._exited is not None and not self._exited.done()
 
+    def tail(self) -> list[str]:
+        """The last lines that the player printed."""
+        return [line.decode(errors="replace") for line in self._tail]
+
     def start(self, on_exit: Callable[[], None]) -> None:
         """Launches the player. `on_exit` is called once, on the loop, when its process has ended.
 
@@ -196,13 +200,13 @@ class PlayerProcess:
             self._pipe = -1
 
     def _last_lines(self) -> str:
-        lines = list(self._tail)
+        lines = self.tail()
         if self._log is not None:
             with contextlib.suppress(OSError), self._log.open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-                lines = file.read().splitlines()[-TAIL_LINES:]
+                lines = file.read().decode(errors="replace").splitlines()[-TAIL_LINES:]
         if not lines:
             return "" if self._log is None else f"; its log {self._log} is empty"
         where = f" of {self._log}" if self._log is not None else " that it printed"
-        text = "\n".join("  " + line.decode(errors="replace") for line in lines)
+        text = "\n".join("  " + line for line in lines)
         return f"; the last {len(lines)} lines{where}:\n{text}\n "
