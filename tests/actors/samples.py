@@ -36,6 +36,8 @@ class Plain(Actor):
 class PlainParent(Actor):
     """Creates a Slow child and passes on what Thespian says about its end."""
 
+    owner: Any = None
+
     def receiveMessage(self, msg: Any, sender: Any) -> None:  # noqa: N802
         if isinstance(msg, ChildActorExited):
             self.send(self.owner, "exited")

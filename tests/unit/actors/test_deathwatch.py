@@ -113,7 +113,7 @@ def test_a_reused_pid_is_not_mistaken_for_the_one_meant() -> None:
         other.kill()
 
 
-def test_a_forked_child_watches_too(tmp_path: Path) -> None:
+def test_a_forked_child_watches_too() -> None:
     before = "import warnings; warnings.simplefilter('ignore')"
     program = WATCHER.format(before=before, more="").replace(
         'print("watching", flush=True)', 'pid = os.fork()\nprint("child" if pid == 0 else "parent", flush=True)'
