@@ -1,8 +1,9 @@
 """From a buffer to the arrays of one update: order, segments, padding and minibatches.
 
-The rows are sorted by (brain, environment, incarnation, agent), each agent's in time, so the batch is a function of the
-experience and not of how it arrived. A trajectory is cut into segments by its end, by `time_horizon`, and where the policy
-version changes; a segment that was only cut is bootstrapped from the value of the observation that follows.
+The rows are sorted by (brain, environment, incarnation, agent), each agent's in time, so the batch is a function of
+the experience and not of how it arrived. A trajectory is cut into segments by its end, by `time_horizon`, and where
+the policy version changes; a segment that was only cut is bootstrapped from the value of the observation that
+follows.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ class Batch:
     """Sorted transitions, followed by the bare observations that bootstrap cut ends.
 
     count: transitions n. observations: float32 (n + t, D). next_rows: int32 (n + t,), the row whose value follows a
-    transition. continues: bool, its value counts (not TERMINAL). is_linked: bool, the next row belongs to the same segment.
-    versions: int32 (n + t,), the policy version that acted. masks, continuous, discrete, rewards: rows n and later are 0.
+    transition. continues: bool, its value counts (not TERMINAL). is_linked: bool, the next row belongs to the same
+    segment. versions: int32 (n + t,), the policy version that acted. masks, continuous, discrete, rewards: rows n and
+    later are 0.
     """
 
     count: int
@@ -93,7 +95,8 @@ def segment_links(rows: Mapping[str, Array], time_horizon: int) -> npt.NDArray[n
     starts = np.concatenate([[True], ~same[:-1]])
     numbers = np.arange(n)
     position = numbers - np.maximum.accumulate(np.where(starts, numbers, 0))
-    return same & (position % time_horizon != time_horizon - 1)
+    same &= position % time_horizon != time_horizon - 1
+    return same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +116,8 @@ class Capacity:
 def capacity_for(*, rows: int, buffer_size: int, batch_size: int, epochs: int) -> Capacity:
     """Room for `rows`, with as few different sizes as possible: each new one costs a compilation.
 
-    The first size has a quarter of `buffer_size` to spare, for what a round brings beyond it and for bootstrapping rows;
-    each further one is half as large again.
+    The first size has a quarter of `buffer_size` to spare, for what a round brings beyond it and for bootstrapping
+    rows; each further one is half as large again.
     """
     size = buffer_size + buffer_size // 4 + 64
     while size < rows:
@@ -125,8 +128,8 @@ def capacity_for(*, rows: int, buffer_size: int, batch_size: int, epochs: int) -
 def minibatch_rows(count: int, capacity: Capacity, rng: np.random.Generator) -> tuple[npt.NDArray[np.int32], int]:
     """int32 (minibatches_max, batch_size) row numbers, -1 where there is none, and the number of minibatches in use.
 
-    Each pass shuffles the rows and deals them into as few minibatches as hold them, equal in size but for one row: a short
-    last one would weigh its few rows as much as all others.
+    Each pass shuffles the rows and deals them into as few minibatches as hold them, equal in size but for one row: a
+    short last one would weigh its few rows as much as all others.
     """
     table = np.full((capacity.minibatches_max, capacity.batch_size), -1, np.int32)
     parts = -(-count // capacity.batch_size)

@@ -12,7 +12,7 @@ from runtime.experience.brains import BrainParameters, EnvId, Floats
 from runtime.experience.columns import StepBlock
 from runtime.learner import BehaviorSettings, BrainProgress, PolicyRelease, Summary
 from trainers.batches import Capacity, batch_of, capacity_for
-from trainers.buffer import TransitionBuffer
+from trainers.buffer import Array, TransitionBuffer
 from trainers.content import flat_masks
 from trainers.export import acting_graph, unity_graph
 from trainers.networks import NetworkShape, initial_weights
@@ -189,7 +189,7 @@ class Behavior:
         return self.release()
 
     def complete_buffer(self) -> TransitionBuffer:
-        """A copy of all experience that no finished update has used, open trajectories bootstrapped, for a checkpoint."""
+        """A copy of all experience that no finished update has used, open trajectories bootstrapped; for a save."""
         copy = self.buffer.copy()
         for stream in self.streams.values():
             stream.mark_cuts(copy)
@@ -241,16 +241,17 @@ class Behavior:
 
 def _refuse_not_finite(outcome: Outcome) -> None:
     bad = [name for name, value in outcome.statistics.items() if not np.isfinite(value)]
-    arrays = {
+    arrays: dict[str, Array] = {
         "weights": outcome.weights.flat,
         "Adam's first moment": outcome.weights.first,
         "Adam's second moment": outcome.weights.second,
         "normaliser": outcome.normalizer.m2,
     }
-    bad += [name for name, array in arrays.items() if not np.isfinite(array).all()]
+    bad += [name for name, array in arrays.items() if not np.isfinite(array.astype(np.float64)).all()]
     if bad:
         raise LearnerError(
-            f"behavior {outcome.behavior!r}: an update gave values that are not finite ({', '.join(bad)}); the policy before "
-            f"it was kept. Expected finite ones: lower learning_rate ({outcome.scheduled.learning_rate:g} now), or bring "
-            "observations and rewards to the order of 1 (network_settings.normalize, reward strength).",
+            f"behavior {outcome.behavior!r}: an update gave values that are not finite ({', '.join(bad)}); the "
+            "policy before it was kept. Expected finite ones: lower learning_rate "
+            f"({outcome.scheduled.learning_rate:g} now), or bring observations and rewards to the "
+            "order of 1 (network_settings.normalize, reward strength).",
         )

@@ -98,10 +98,10 @@ class TransitionBuffer:
     def copy(self) -> TransitionBuffer:
         """An independent copy."""
         twin = object.__new__(TransitionBuffer)
-        twin._columns = {name: column[: max(self._length, 1)].copy() for name, column in self._columns.items()}  # noqa: SLF001 - a constructor
-        twin._tails = list(self._tails)  # noqa: SLF001 - a constructor
-        twin._tail_size = self._tail_size  # noqa: SLF001 - a constructor
-        twin._length = self._length  # noqa: SLF001 - a constructor
+        twin._columns = {name: column[: max(self._length, 1)].copy() for name, column in self._columns.items()}
+        twin._tails = list(self._tails)
+        twin._tail_size = self._tail_size
+        twin._length = self._length
         return twin
 
     def extend(self, other: TransitionBuffer) -> None:
@@ -109,7 +109,7 @@ class TransitionBuffer:
         start, shift = self._length, len(self._tails)
         rows = other.columns()
         self.append({name: column for name, column in rows.items() if name != "bootstraps"}, len(other))
-        moved = rows["bootstraps"]
+        moved = rows["bootstraps"].astype(np.int64)
         self._columns["bootstraps"][start : self._length] = np.where(moved >= 0, moved + shift, -1)
         self._tails.extend(other.tails())
 
@@ -124,8 +124,8 @@ class TransitionBuffer:
         buffer = TransitionBuffer(shape)
         count = len(arrays["agent"])
         buffer.append({name: arrays[name] for name in _column_types(shape) if name != "bootstraps"}, count)
-        buffer._columns["bootstraps"][:count] = arrays["bootstraps"]  # noqa: SLF001 - a constructor
-        buffer._tails = list(arrays["tails"].astype(np.float32))  # noqa: SLF001 - a constructor
+        buffer._columns["bootstraps"][:count] = arrays["bootstraps"]
+        buffer._tails = list(arrays["tails"].astype(np.float32))
         return buffer
 
     def _grow(self, needed: int) -> None:

@@ -1,11 +1,13 @@
 """Checkpoint folders: complete or not there, and never trusted unread.
 
-A folder holds `arrays.safetensors`, `state.json` and, written last, `manifest.json` with length and SHA-256 of both. It is
-written beside its place under a hidden name, synchronised, and renamed; a folder without a fitting manifest is damaged.
+A folder holds `arrays.safetensors`, `state.json` and, written last, `manifest.json` with length and SHA-256 of both.
+It is written beside its place under a hidden name, synchronised, and renamed; a folder without a fitting manifest is
+damaged.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -150,11 +152,9 @@ def _remove_leftovers(parent: Path) -> None:
 
 def _failure(folder: Path, error: OSError, needed: int) -> str:
     free = ""
-    try:
+    with contextlib.suppress(OSError):
         free = f", free {shutil.disk_usage(folder.parent).free / 1e6:.1f} MB"
-    except OSError:
-        pass
     return (
-        f"checkpoint {folder} was not written: {error.strerror or error} (needed {needed / 1e6:.1f} MB{free}). Expected a "
-        "writable folder with room; free some space or choose another --results-dir."
+        f"checkpoint {folder} was not written: {error.strerror or error} (needed {needed / 1e6:.1f} MB{free}). "
+        "Expected a writable folder with room; free some space or choose another --results-dir."
     )

@@ -17,7 +17,7 @@ def flat_observations(block: StepBlock, brain: BrainParameters) -> Floats:
     """
     columns = block.brains[brain.brain_name]
     _check_shapes(block, brain, columns)
-    parts = [np.asarray(each, np.float32).reshape(len(each), -1) for each in columns.observations]
+    parts = [np.asarray(each, np.float32) for each in columns.observations]
     flat = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
     # One look at everything in the usual case; where it fails, a second one finds the first culprit.
     if not (

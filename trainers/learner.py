@@ -126,8 +126,9 @@ class PPOLearner:
             clock = self._clocks[block.env_id] = _EnvClock(block.incarnation, present)
         elif block.incarnation < clock.incarnation or block.first_step < clock.next_step:
             raise InternalError(
-                f"environment {block.env_id}: block {block.first_step} of incarnation {block.incarnation} came after step "
-                f"{clock.next_step} of incarnation {clock.incarnation}; expected blocks in order. Report this as a bug.",
+                f"environment {block.env_id}: block {block.first_step} of incarnation {block.incarnation} came after "
+                f"step {clock.next_step} of incarnation {clock.incarnation}; expected blocks in order. Report this as "
+                "a bug.",
             )
         before = clock.steps
         clock.steps += block.steps
@@ -177,11 +178,11 @@ class PPOLearner:
 
     def begin_save(self, run_state: Mapping[str, object]) -> SaveJob:
         """A job that writes a complete checkpoint folder."""
-        states = {name: behavior_state(each) for name, each in self._behaviors.items()}
+        states: dict[str, Mapping[str, Any]] = {name: behavior_state(each) for name, each in self._behaviors.items()}
         arrays = {name: behavior_arrays(each) for name, each in self._behaviors.items()}
         if not self._takes_policies_only:
-            states |= self._saved
-            arrays |= self._saved_arrays
+            states.update(self._saved)
+            arrays.update(self._saved_arrays)
         clock = max([self._clock_floor, *(each.steps for each in self._clocks.values())])
         checkpoint = Checkpoint(
             {f"{name}/{part}": array for name, parts in arrays.items() for part, array in parts.items()},

@@ -1,8 +1,9 @@
 """The shape of a policy's network, the layout of its weights in one flat vector, and their initial values.
 
-The network: observations side by side, normalised or not; `num_layers` hidden layers with x * sigmoid(x); one linear head for
-the means of continuous actions, one for the logits of all branches, one for the values. Without a shared critic the values
-have hidden layers of their own. The logarithm of the standard deviation is a weight per action, the same in every state.
+The network: observations side by side, normalised or not; `num_layers` hidden layers with x * sigmoid(x); one linear
+head for the means of continuous actions, one for the logits of all branches, one for the values. Without a shared
+critic the values have hidden layers of their own. The logarithm of the standard deviation is a weight per action, the
+same in every state.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from trainers.randomness import generator
 POLICY_HEAD_GAIN = 0.01
 """Small, so that the first policy is close to uniform (or to mean 0) in every state."""
 VALUE_HEAD_GAIN = 0.1
-"""Small, so that the first values are close to 0: the clipped value loss can move a value by epsilon per update only."""
+"""Small, so that the first values are close to 0: the clipped loss moves a value by epsilon per update only."""
 
 
 @dataclass(frozen=True)

@@ -15,19 +15,20 @@ def refuse_unsupported(brain: BrainParameters, settings: BehaviorSettings) -> No
     for index, spec in enumerate(brain.observation_specs):
         if len(spec.shape) == 3:
             raise UsageError(
-                f"brain {name!r}: visual observations are not supported yet (observation {index}, {spec.name!r}, has shape "
-                f"{spec.shape}); expected vector observations. Remove the camera or render texture sensor.",
+                f"brain {name!r}: visual observations are not supported yet (observation {index}, {spec.name!r}, has "
+                f"shape {spec.shape}); expected vector observations. Remove the camera or render texture sensor.",
             )
         if len(spec.shape) != 1:
             raise UsageError(
-                f"brain {name!r}: variable length observations are not supported yet (observation {index}, {spec.name!r}, "
-                f"has shape {spec.shape}); expected vector observations. Remove the buffer sensor.",
+                f"brain {name!r}: variable length observations are not supported yet (observation {index}, "
+                f"{spec.name!r}, has shape {spec.shape}); expected vector observations. Remove the buffer sensor.",
             )
         if spec.observation_type == GOAL_SIGNAL and settings.network_settings.goal_conditioning_type != "none":
             raise UsageError(
                 f"brain {name!r}: goal signals with goal_conditioning_type "
                 f"{settings.network_settings.goal_conditioning_type!r} are not supported yet (observation {index}, "
-                f"{spec.name!r}). Set network_settings.goal_conditioning_type to none: the goal is then one more vector.",
+                f"{spec.name!r}). Set network_settings.goal_conditioning_type to none: the goal is then one "
+                "more vector.",
             )
     if sum(spec.shape[0] for spec in brain.observation_specs) == 0:
         raise UsageError(
@@ -43,6 +44,6 @@ def refuse_unsupported(brain: BrainParameters, settings: BehaviorSettings) -> No
     unknown = sorted(set(settings.reward_signals) - {"extrinsic"})
     if unknown or not settings.reward_signals:
         raise UsageError(
-            f"behavior {brain.behavior_name!r}: reward signals {unknown or 'none'} are not supported yet; expected extrinsic "
-            "alone. Change reward_signals in its settings.",
+            f"behavior {brain.behavior_name!r}: reward signals {unknown or 'none'} are not supported yet; expected "
+            "extrinsic alone. Change reward_signals in its settings.",
         )

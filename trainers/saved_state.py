@@ -40,7 +40,7 @@ def behavior_arrays(behavior: Behavior) -> dict[str, Array]:
 
 
 def behavior_state(behavior: Behavior) -> dict[str, Any]:
-    """All else of a behavior, as JSON. The random state is the key and the version: each update has its own generator."""
+    """All else of a behavior, as JSON. The random state is key and version: each update has its own generator."""
     return {
         "shape": shape_fields(behavior.shape),
         "key": behavior.key,
@@ -104,8 +104,8 @@ def refuse_other_shape(behavior: Behavior, state: State) -> None:
     ]
     if differences:
         raise UsageError(
-            f"behavior {behavior.name!r} does not fit the checkpoint: {'; '.join(differences)}. Expected the same network; "
-            "restore the settings and the player of that run, or start anew with another --run-id.",
+            f"behavior {behavior.name!r} does not fit the checkpoint: {'; '.join(differences)}. Expected the same "
+            "network; restore the settings and the player of that run, or start anew with another --run-id.",
         )
 
 

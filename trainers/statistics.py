@@ -7,23 +7,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from runtime.learner import BehaviorSettings, Summary
 from trainers.schedules import scheduled_values
 from trainers.trajectories import FinishedEpisode
 
+Doubles = npt.NDArray[np.float64]
+
 RECENT_EPISODES = 100
 
 EpisodeKey = tuple[int, int, int, str, int]
-"""(updates begun, env step, environment, brain, agent): a total order that does not depend on how a run is cut into blocks."""
+"""(updates begun, env step, environment, brain, agent): a total order that the cutting into blocks does not change."""
 
 
 @dataclass(slots=True)
 class EpisodeStatistics:
     """Finished training episodes: how many, the latest 100, and those since the last summary.
 
-    The latest are the greatest by `EpisodeKey`, not the last to arrive, so that one worker with four environments and four
-    with one report the same means to the bit.
+    The latest are the greatest by `EpisodeKey`, not the last to arrive, so that one worker with four environments and
+    four with one report the same means to the bit.
     """
 
     count: int = 0
@@ -48,8 +51,8 @@ class EpisodeStatistics:
         """Mean number of agent steps of the latest episodes; None without any."""
         return float(np.mean([length for _, _, length in self.recent])) if self.recent else None
 
-    def take_fresh(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]  # float64 (n,) each
-        """Returns, lengths and group rewards since the last call, in an order that arrival does not change."""
+    def take_fresh(self) -> tuple[Doubles, Doubles, Doubles]:
+        """float64 (n,) each: returns, lengths, group rewards since the last call, in an order of their own."""
         rows = np.asarray(sorted(self.fresh), np.float64).reshape(-1, 3)
         self.fresh = []
         return rows[:, 0], rows[:, 1], rows[:, 2]

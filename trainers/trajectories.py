@@ -9,7 +9,7 @@ block is carried, so the cut between two blocks changes nothing.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,10 +25,10 @@ LOST_AGENTS_MAX = 10_000
 class OpenTrajectory:
     """What is known of one agent's unfinished episode.
 
-    observation (D,), mask (M,) or None: its latest row. action: floats, branches and policy version of the action sent
-    since, or None. source, action_source: the same as numbers of rows in the block being taken, -1 outside of it.
-    last_row: its latest transition in the buffer, -1 when an update has taken that. owed: reward not yet in a transition.
-    is_counted: False when the beginning of the episode was not seen. clock: env step of the latest row.
+    observation (D,), mask (M,) or None: its latest row. action: floats, branches and policy version of the action
+    sent since, or None. source, action_source: the same as numbers of rows in the block being taken, -1 outside of
+    it. last_row: its latest transition in the buffer, -1 when an update has taken that. owed: reward not yet in a
+    transition. is_counted: False when the beginning of the episode was not seen. clock: env step of the latest row.
     """
 
     __slots__ = (
@@ -228,9 +228,9 @@ class Stream:
         wire, env, incarnation = self._identity
         buffer.append(
             {
-                "wire": np.int32(wire),
-                "env": np.int32(env),
-                "incarnation": np.int32(incarnation),
+                "wire": np.asarray(wire, np.int32),
+                "env": np.asarray(env, np.int32),
+                "incarnation": np.asarray(incarnation, np.int32),
                 "agent": np.asarray(found.agents, np.int64),
                 "version": _gathered(
                     np.full(len(columns.action_agents), rows.version, np.int32),
@@ -242,7 +242,7 @@ class Stream:
                 "continuous": _gathered(columns.continuous, actions, [each for each, _, _ in carried]),
                 "discrete": _gathered(columns.discrete, actions, [each for _, each, _ in carried]),
                 "rewards": np.asarray(found.rewards, np.float32),
-                "ends": np.uint8(End.NONE),
+                "ends": np.asarray(End.NONE, np.uint8),
             },
             len(found.agents),
         )
@@ -313,9 +313,9 @@ def _some(masks: Bools | None) -> list[Bools]:
     return [] if masks is None or not len(masks) else [masks[0]]
 
 
-def _gathered(own: Array, numbers: Array, carried: list) -> Array:  # type: ignore[type-arg]  # rows of any dtype
-    """Rows of `own` by number; negative numbers -1, -2, ... are rows of `carried`, which is their order of appearance."""
-    if not carried:
-        return own[numbers]
+def _gathered(own: Array, numbers: Array, carried: Sequence[Array | np.generic]) -> Array:
+    """Rows of `own` by number; numbers -1, -2, ... are the rows of `carried`, in this order."""
     # Negative numbers count from the end: the carried rows are laid there in reverse.
-    return np.concatenate([own, np.stack(carried[::-1])])[numbers]
+    table = np.concatenate([own, np.stack(carried[::-1])]) if carried else own
+    rows: Array = table[numbers.astype(np.int64)]
+    return rows

@@ -18,13 +18,13 @@ THREADS = 1
 
 def update_for(shape: NetworkShape, capacity: Capacity) -> PPOUpdate:
     """The compiled update for these sizes. The first call loads TensorFlow, which takes seconds."""
-    _configure()
+    load_tensorflow()
     from trainers.ppo.update import compiled_update  # noqa: PLC0415 - loads TensorFlow, and not before it is needed
 
     return compiled_update(shape, capacity)
 
 
-def _configure() -> None:
+def load_tensorflow() -> None:
     """Loads TensorFlow with pinned threads and deterministic operators; later calls change nothing."""
     # Both are read when the library loads: no lines about CPU features, no rounding that depends on them.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -13,7 +13,7 @@ LOG_RATIO_MAX = 20.0
 
 
 class LossParts(NamedTuple):
-    """Scalars. policy: negated surrogate; value: half the clipped squared error; entropy: mean; total: what is minimised."""
+    """Scalars. policy: negated surrogate; value: half the clipped squared error; entropy: mean; total: minimised."""
 
     policy: Tensor
     value: Tensor

@@ -17,7 +17,7 @@ LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 class PolicyOutputs(NamedTuple):
-    """mean (n, c), log_std (c,), logits (n, mask_size), value (n, streams); float32, empty where there is no such action."""
+    """mean (n, c), log_std (c,), logits (n, mask_size), value (n, streams); float32, empty without such actions."""
 
     mean: Tensor
     log_std: Tensor

@@ -1,7 +1,8 @@
 """A whole PPO update as one compiled function at fixed shapes.
 
-Inside: values and log-probabilities of the batch under the policies that acted, advantages, all passes, all minibatches,
-Adam. Shapes are those of a `Capacity`; masks say what is really there, and the number of minibatches is an input.
+Inside: values and log-probabilities of the batch under the policies that acted, advantages, all passes, all
+minibatches, Adam. Shapes are those of a `Capacity`; masks say what is really there, and the number of minibatches is
+an input.
 """
 
 from __future__ import annotations
