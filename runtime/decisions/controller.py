@@ -71,9 +71,7 @@ WATCH_S = 2.0
 
 def publish(run: str, release: PolicyRelease) -> Effects:
     """The effect that brings a release to everybody who acts."""
-    update = PolicyUpdate(
-        run=run, behavior=release.behavior, version=release.version, kind="onnx", body=release.body
-    )
+    update = PolicyUpdate(run=run, behavior=release.behavior, version=release.version, kind="onnx", body=release.body)
     return (Send(HOLDER, update),)
 
 
@@ -151,7 +149,7 @@ def _decide(state: ControllerState, message: object, now_s: float) -> Decision:
 def _about_the_end(state: ControllerState, message: object) -> Decision:
     match message:
         case LearnerFailed():
-            reason = "environment_failure" if message.exit_code == 3 else "trainer_failure"  # noqa: PLR2004 - interfaces.md
+            reason = "environment_failure" if message.exit_code == 3 else "trainer_failure"
             state = replace(state, updating=tuple(each for each in state.updating if each != message.behavior))
             return end.begin_end(state, Ending(reason=reason, exit_code=message.exit_code, cause=message.cause))
         case RestartDenied():
@@ -340,4 +338,3 @@ def _watch(state: ControllerState, now_s: float) -> Decision:
             effects.append(Send(SUPERVISOR, overdue))
             state = replace(state, overdue=state.overdue | {worker})
     return state, tuple(effects)
-

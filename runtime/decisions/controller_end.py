@@ -70,9 +70,7 @@ def _restart_players(state: ControllerState) -> Decision:
         env_id: replace(each, state="launching", planned=each.incarnation + 1, pending={})
         for env_id, each in state.envs.items()
     }
-    state = replace(
-        state, envs=envs, has_restarted_envs=True, waits_for_all=True, phase=ControllerPhase.GATHERING
-    )
+    state = replace(state, envs=envs, has_restarted_envs=True, waits_for_all=True, phase=ControllerPhase.GATHERING)
     request = RestartPlayersRequest(run=state.options.run)
     return state, (CutTrajectories(None), Send(SUPERVISOR, request))
 

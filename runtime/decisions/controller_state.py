@@ -59,7 +59,7 @@ class BehaviorRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """Why the run ends: the reason for summary.json, the exit code, the cause in words, and whether models are saved."""
+    """Why the run ends: the reason for summary.json, the exit code, the cause in words, whether models are saved."""
 
     reason: str
     exit_code: int
@@ -72,9 +72,9 @@ class ControllerState:
     """All that the controller remembers.
 
     round_blocks: blocks of the round, not yet accepted, by environment. cuts: environments whose trajectories end once
-    their blocks of the round are accepted. accepting: AcceptBlocks that the learner has not answered. updating: behaviors whose update is under way or queued. stopped: workers
-    that have ended. agents_max: most agents ever seen waiting in one environment. next_save: agent steps of the next
-    checkpoint, by behavior.
+    their blocks of the round are accepted. accepting: AcceptBlocks that the learner has not answered. updating:
+    behaviors whose update is under way or queued. stopped: workers that have ended. agents_max: most agents ever seen
+    waiting in one environment. next_save: agent steps of the next checkpoint, by behavior.
     """
 
     options: ControllerOptions

@@ -10,18 +10,13 @@ when a slot changes, so stale ones (another incarnation) are dropped and counted
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import replace
 
 from runtime.decisions.effects import (
     CONTROLLER,
-    HOLDER,
     SUPERVISOR,
-    CancelTimer,
     ClosePlayer,
     Finish,
-    InstallPolicy,
     OpenPlayer,
     PlayerClosed,
     PlayerConnected,
@@ -33,19 +28,24 @@ from runtime.decisions.effects import (
     SendBlocks,
     SendReset,
     SetTimer,
-    StepPlayer,
     TimerFired,
 )
+from runtime.decisions.env_worker_state import Effects, Phase, Slot, WorkerState, drop, next_phase, with_slot
+from runtime.decisions.stepping import (
+    ask_holder_again,
+    go_on,
+    install,
+    policy_late,
+    send_gathered,
+    send_open,
+    take_grant,
+)
 from runtime.errors import ActorProtocolError
-from runtime.experience.brains import BrainParameters, EnvId
+from runtime.experience.brains import BrainParameters
 from runtime.messages import (
     BrainsFound,
-    EnvAssignment,
-    EnvGrant,
     HolderRestarted,
     PlayerLost,
-    PolicyOverdue,
-    PolicyRequest,
     PolicyUpdate,
     ResetRequest,
     StartPlayer,
@@ -57,103 +57,7 @@ from runtime.messages import (
     WorkerReady,
 )
 
-Effects = tuple[object, ...]
-
 HEARTBEAT_S = 1.0
-POLICY_ASK_AGAIN_S = 0.5
-GATHER_S = 0.1
-VERSIONS_KEPT = 3
-
-
-class Phase(Enum):
-    """Where one environment is."""
-
-    OPENING = "opening"
-    CONNECTED = "connected"
-    RESETTING = "resetting"
-    IDLE = "idle"
-    STEPPING = "stepping"
-    LOST = "lost"
-    CLOSING = "closing"
-    CLOSED = "closed"
-
-
-TRANSITIONS: Mapping[tuple[Phase, type], Phase] = {
-    (Phase.OPENING, PlayerConnected): Phase.CONNECTED,
-    (Phase.OPENING, PlayerFailed): Phase.LOST,
-    (Phase.CONNECTED, ResetRequest): Phase.RESETTING,
-    (Phase.CONNECTED, PlayerFailed): Phase.LOST,
-    (Phase.RESETTING, PlayerReplied): Phase.IDLE,
-    (Phase.RESETTING, PlayerFailed): Phase.LOST,
-    (Phase.RESETTING, ResetRequest): Phase.RESETTING,
-    (Phase.IDLE, ResetRequest): Phase.RESETTING,
-    (Phase.IDLE, EnvGrant): Phase.IDLE,
-    (Phase.IDLE, PlayerFailed): Phase.LOST,
-    (Phase.STEPPING, PlayerReplied): Phase.IDLE,
-    (Phase.STEPPING, PlayerFailed): Phase.LOST,
-    (Phase.STEPPING, ResetRequest): Phase.STEPPING,
-    (Phase.STEPPING, EnvGrant): Phase.STEPPING,
-    # The shell may find out twice that a player is gone, and answers may cross a stop or a loss.
-    (Phase.LOST, PlayerFailed): Phase.LOST,
-    (Phase.LOST, ResetRequest): Phase.LOST,
-    (Phase.LOST, EnvGrant): Phase.LOST,
-    (Phase.LOST, PlayerClosed): Phase.LOST,
-    (Phase.RESETTING, EnvGrant): Phase.RESETTING,
-    (Phase.CLOSING, PlayerConnected): Phase.CLOSING,
-    (Phase.CLOSING, PlayerReplied): Phase.CLOSING,
-    (Phase.CLOSING, PlayerFailed): Phase.CLOSING,
-    (Phase.CLOSING, ResetRequest): Phase.CLOSING,
-    (Phase.CLOSING, EnvGrant): Phase.CLOSING,
-    (Phase.CLOSING, PlayerClosed): Phase.CLOSED,
-    (Phase.CLOSED, PlayerClosed): Phase.CLOSED,
-    (Phase.CLOSED, PlayerReplied): Phase.CLOSED,
-    (Phase.CLOSED, PlayerFailed): Phase.CLOSED,
-    (Phase.CLOSED, ResetRequest): Phase.CLOSED,
-    (Phase.CLOSED, EnvGrant): Phase.CLOSED,
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
-    """One environment of the worker.
-
-    taken, until_step: env steps of this incarnation, taken and allowed. open_steps: taken but not yet sent. wanted:
-    a reset that came while a step was under way. waits_since: when it began to wait for a policy, else None.
-    """
-
-    assignment: EnvAssignment
-    phase: Phase = Phase.OPENING
-    reset_id: int = -1
-    taken: int = 0
-    until_step: int = 0
-    open_steps: int = 0
-    pending: Mapping[str, int] = field(default_factory=dict)
-    wanted: ResetRequest | None = None
-
-    @property
-    def env_id(self) -> EnvId:
-        """The environment's number."""
-        return self.assignment.env_id
-
-    @property
-    def has_credit(self) -> bool:
-        """True while granted steps are left."""
-        return self.taken < self.until_step
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerState:
-    """All that an EnvWorker remembers. versions: granted last, by behavior. installed: newest few, by behavior."""
-
-    start: StartWorker
-    slots: Mapping[EnvId, Slot] = field(default_factory=dict)
-    versions: Mapping[str, int] = field(default_factory=dict)
-    installed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    asked: Mapping[str, tuple[int, float]] = field(default_factory=dict)
-    gathers: bool = False
-    block_steps: int = 1
-    stop: StopRequest | None = None
-    dropped: int = 0
 
 
 class EnvWorkerCore:
@@ -186,13 +90,13 @@ class EnvWorkerCore:
             case PlayerConnected() | PlayerReplied() | PlayerFailed() | PlayerClosed() | ResetRequest():
                 return _about_slot(state, message, self._pid, now_s)
             case StepGrant():
-                return _grant(state, message, now_s)
+                return take_grant(state, message, now_s)
             case PolicyUpdate():
-                return _install(state, message, now_s)
+                return install(state, message, now_s)
             case StartPlayer():
                 return _start_player(state, message)
             case HolderRestarted():
-                return _ask_holder_again(state, now_s)
+                return ask_holder_again(state, now_s)
             case StopRequest():
                 return _stop(state, message)
             case TimerFired():
@@ -202,30 +106,14 @@ class EnvWorkerCore:
                 raise ActorProtocolError(msg)
 
 
-def _with_slot(state: WorkerState, slot: Slot) -> WorkerState:
-    return replace(state, slots={**state.slots, slot.env_id: slot})
-
-
-def _drop(state: WorkerState) -> tuple[WorkerState, Effects]:
-    return replace(state, dropped=state.dropped + 1), ()
-
-
-def _next_phase(slot: Slot, message: object) -> Phase:
-    phase = TRANSITIONS.get((slot.phase, type(message)))
-    if phase is None:
-        msg = f"environment {slot.env_id}: {type(message).__name__} while {slot.phase.value}"
-        raise ActorProtocolError(msg)
-    return phase
-
-
 SlotMessage = PlayerConnected | PlayerReplied | PlayerFailed | PlayerClosed | ResetRequest
 
 
 def _about_slot(state: WorkerState, message: SlotMessage, pid: int, now_s: float) -> tuple[WorkerState, Effects]:
     slot = state.slots.get(message.env_id)
     if slot is None or slot.assignment.incarnation != message.incarnation:
-        return _drop(state)
-    before, slot = slot, replace(slot, phase=_next_phase(slot, message))
+        return drop(state)
+    before, slot = slot, replace(slot, phase=next_phase(slot, message))
     match message:
         case PlayerConnected():
             return _connected(state, slot, message, pid)
@@ -236,12 +124,12 @@ def _about_slot(state: WorkerState, message: SlotMessage, pid: int, now_s: float
         case ResetRequest():
             return _reset(state, before, slot, message)
         case PlayerClosed():
-            return _end_slots(_with_slot(state, slot))
+            return _end_slots(with_slot(state, slot))
 
 
 def _connected(state: WorkerState, slot: Slot, message: PlayerConnected, pid: int) -> tuple[WorkerState, Effects]:
     if slot.phase is Phase.CLOSING:
-        return _with_slot(state, slot), ()
+        return with_slot(state, slot), ()
     start = state.start
     ready = WorkerReady(
         run=start.run,
@@ -253,7 +141,7 @@ def _connected(state: WorkerState, slot: Slot, message: PlayerConnected, pid: in
         reset_parameters=message.reset_parameters,
     )
     effects: Effects = (Send(CONTROLLER, ready), Send(SUPERVISOR, ready))
-    return _with_slot(state, slot), (*effects, *_found(state, slot, message.brains))
+    return with_slot(state, slot), (*effects, *_found(state, slot, message.brains))
 
 
 def _found(state: WorkerState, slot: Slot, brains: tuple[BrainParameters, ...]) -> Effects:
@@ -280,36 +168,36 @@ def _replied(
     elif before.phase is Phase.STEPPING:
         slot = replace(slot, taken=slot.taken + 1, open_steps=slot.open_steps + 1)
     if slot.phase is not Phase.IDLE:
-        return _with_slot(state, slot), effects
+        return with_slot(state, slot), effects
     if state.stop is not None:
-        state, more = _end_slots(_with_slot(state, slot))
+        state, more = _end_slots(with_slot(state, slot))
         return state, (*effects, *more)
     if slot.wanted is not None:
         wanted, slot = slot.wanted, replace(slot, wanted=None, phase=Phase.RESETTING)
         after, more = _reset(state, replace(slot, phase=Phase.IDLE), slot, wanted)
         return after, (*effects, *more)
-    state, more = _go_on(_with_slot(state, slot), (slot.env_id,), now_s)
+    state, more = go_on(with_slot(state, slot), (slot.env_id,), now_s)
     return state, (*effects, *more)
 
 
 def _reset(state: WorkerState, before: Slot, slot: Slot, message: ResetRequest) -> tuple[WorkerState, Effects]:
     if message.reset_id <= slot.reset_id:
-        return _drop(state)
+        return drop(state)
     if before.phase in {Phase.STEPPING, Phase.RESETTING}:
-        return _with_slot(state, replace(slot, wanted=message)), ()
+        return with_slot(state, replace(slot, wanted=message)), ()
     if slot.phase is not Phase.RESETTING:
-        return _drop(state)
+        return drop(state)
     flush: Effects = (SendBlocks((slot.env_id,)),) if slot.open_steps else ()
     slot = replace(slot, reset_id=message.reset_id, open_steps=0, pending={})
     ask = ResetPlayer(
         slot.env_id, slot.assignment.incarnation, message.reset_id, message.parameters, message.train_mode
     )
-    return _with_slot(state, slot), (*flush, ask)
+    return with_slot(state, slot), (*flush, ask)
 
 
 def _failed(state: WorkerState, before: Slot, slot: Slot, message: PlayerFailed) -> tuple[WorkerState, Effects]:
     if before.phase is Phase.LOST:
-        return _drop(state)
+        return drop(state)
     start = state.start
     lost = PlayerLost(
         run=start.run,
@@ -324,151 +212,34 @@ def _failed(state: WorkerState, before: Slot, slot: Slot, message: PlayerFailed)
     if slot.phase is not Phase.LOST:
         # It was being closed anyway: all that is left to say is what it may have counted.
         told: Effects = (Send(CONTROLLER, lost),) if message.unreported_steps else ()
-        return _with_slot(state, slot), told
+        return with_slot(state, slot), told
     flush: Effects = (SendBlocks((slot.env_id,)),) if slot.open_steps else ()
     slot = replace(slot, open_steps=0, wanted=None, pending={})
     close = ClosePlayer(slot.env_id, slot.assignment.incarnation)
-    state, gathered = _send_gathered(_with_slot(state, slot))
+    state, gathered = send_gathered(with_slot(state, slot))
     state, ended = _end_slots(state)
     return state, (*flush, Send(CONTROLLER, lost), Send(SUPERVISOR, lost), close, *gathered, *ended)
-
-
-def _grant(state: WorkerState, message: StepGrant, now_s: float) -> tuple[WorkerState, Effects]:
-    block_steps = max(1, min(message.block_steps, state.start.block_steps_max))
-    versions = {**state.versions, **message.versions}
-    state = replace(state, versions=versions, gathers=message.gathers, block_steps=block_steps)
-    granted: list[EnvId] = []
-    for each in message.grants:
-        slot = state.slots.get(each.env_id)
-        if slot is None or slot.assignment.incarnation != each.incarnation or slot.reset_id != each.reset_id:
-            state, _ = _drop(state)
-            continue
-        slot = replace(slot, phase=_next_phase(slot, each), until_step=max(slot.until_step, each.until_step))
-        state = _with_slot(state, slot)
-        granted.append(each.env_id)
-    return _go_on(state, tuple(granted), now_s)
-
-
-def _missing_policies(state: WorkerState, slot: Slot) -> tuple[str, ...]:
-    """Behaviors in sight of the slot whose granted version is not installed; in the order of names."""
-    missing = []
-    for name in sorted(slot.pending):
-        version = state.versions.get(name)
-        if version is None or version not in state.installed.get(name, ()):
-            missing.append(name)
-    return tuple(missing)
-
-
-def _go_on(state: WorkerState, env_ids: tuple[EnvId, ...], now_s: float) -> tuple[WorkerState, Effects]:
-    """Step every idle slot of `env_ids` that may step; ask for policies that are missing; send what is complete."""
-    effects: list[object] = []
-    for env_id in env_ids:
-        slot = state.slots[env_id]
-        if slot.phase is not Phase.IDLE or state.stop is not None:
-            continue
-        if slot.open_steps >= state.block_steps and slot.has_credit:
-            effects.append(SendBlocks((env_id,)))
-            slot = replace(slot, open_steps=0)
-            state = _with_slot(state, slot)
-        if not slot.has_credit:
-            continue
-        missing = _missing_policies(state, slot)
-        if missing:
-            state, more = _ask_for(state, missing, now_s)
-            effects.extend(more)
-            continue
-        incarnation = slot.assignment.incarnation
-        effects.append(StepPlayer(env_id, incarnation, slot.taken, {name: state.versions[name] for name in slot.pending}))
-        state = _with_slot(state, replace(slot, phase=Phase.STEPPING))
-    state, more = _send_gathered(state)
-    return state, (*effects, *more)
-
-
-def _ask_for(state: WorkerState, names: tuple[str, ...], now_s: float) -> tuple[WorkerState, Effects]:
-    """Ask the PolicyHolder once for each granted version; a version not yet granted is the controller's to announce."""
-    effects: list[object] = []
-    asked = dict(state.asked)
-    for name in names:
-        version = state.versions.get(name)
-        if version is None or asked.get(name, (-1, 0.0))[0] == version:
-            continue
-        asked[name] = (version, now_s)
-        if name not in state.installed:
-            # The first request also subscribes; later versions come by themselves, so they are given some time.
-            effects.append(Send(HOLDER, _request(state, name, version)))
-        effects.append(SetTimer(("policy", name), POLICY_ASK_AGAIN_S))
-    return replace(state, asked=asked), tuple(effects)
-
-
-def _request(state: WorkerState, name: str, version: int) -> PolicyRequest:
-    return PolicyRequest(run=state.start.run, behavior=name, version=version, worker=state.start.worker)
-
-
-def _send_gathered(state: WorkerState) -> tuple[WorkerState, Effects]:
-    """Send open blocks of slots that have used up their credit, all together once no other slot is still stepping."""
-    done = tuple(
-        slot.env_id for slot in state.slots.values() if slot.open_steps and not slot.has_credit and slot.phase is Phase.IDLE
-    )
-    if not done:
-        return state, ()
-    runs_on = any(slot.phase is Phase.STEPPING and slot.has_credit for slot in state.slots.values())
-    if state.gathers and runs_on and state.stop is None:
-        return state, (SetTimer("gather", GATHER_S),)
-    return _send_open(state, done)
-
-
-def _send_open(state: WorkerState, env_ids: tuple[EnvId, ...] | None = None) -> tuple[WorkerState, Effects]:
-    chosen = tuple(
-        slot.env_id
-        for slot in state.slots.values()
-        if slot.open_steps and (env_ids is None or slot.env_id in env_ids)
-    )
-    if not chosen:
-        return state, ()
-    for env_id in chosen:
-        state = _with_slot(state, replace(state.slots[env_id], open_steps=0))
-    return state, (SendBlocks(chosen), CancelTimer("gather"))
-
-
-def _install(state: WorkerState, message: PolicyUpdate, now_s: float) -> tuple[WorkerState, Effects]:
-    have = state.installed.get(message.behavior, ())
-    if message.version in have or (have and message.version < min(have)):
-        return _drop(state)
-    kept = tuple(sorted((*have, message.version)))[-VERSIONS_KEPT:]
-    asked = {name: value for name, value in state.asked.items() if name != message.behavior or value[0] not in kept}
-    state = replace(state, installed={**state.installed, message.behavior: kept}, asked=asked)
-    state, effects = _go_on(state, tuple(state.slots), now_s)
-    return state, (InstallPolicy(message), CancelTimer(("policy", message.behavior)), *effects)
 
 
 def _start_player(state: WorkerState, message: StartPlayer) -> tuple[WorkerState, Effects]:
     new = message.environment
     old = state.slots.get(new.env_id)
     if old is not None and old.assignment.incarnation >= new.incarnation:
-        return _drop(state)
+        return drop(state)
     if state.stop is not None:
-        return _drop(state)
+        return drop(state)
     effects: list[object] = []
     if old is not None and old.phase not in {Phase.LOST, Phase.CLOSED}:
         if old.open_steps:
             effects.append(SendBlocks((old.env_id,)))
         effects.append(ClosePlayer(old.env_id, old.assignment.incarnation))
-    return _with_slot(state, Slot(assignment=new)), (*effects, OpenPlayer(new))
-
-
-def _ask_holder_again(state: WorkerState, now_s: float) -> tuple[WorkerState, Effects]:
-    """A new PolicyHolder knows no subscriber: ask it for the versions that count, and it will send all that follow."""
-    request = tuple(
-        Send(HOLDER, _request(state, name, version))
-        for name, version in sorted(state.versions.items())
-    )
-    return replace(state, asked={name: (version, now_s) for name, (version, _) in state.asked.items()}), request
+    return with_slot(state, Slot(assignment=new)), (*effects, OpenPlayer(new))
 
 
 def _stop(state: WorkerState, message: StopRequest) -> tuple[WorkerState, Effects]:
     """End at the next reply: a step under way is let finish (within the deadline), so that the counts agree."""
     if state.stop is not None:
-        return _drop(state)
+        return drop(state)
     state, effects = _end_slots(replace(state, stop=message))
     return state, (SetTimer("stop", message.deadline_s / 2), *effects)
 
@@ -478,12 +249,12 @@ def _end_slots(state: WorkerState) -> tuple[WorkerState, Effects]:
     if state.stop is None:
         return state, ()
     at_rest = {Phase.OPENING, Phase.CONNECTED, Phase.RESETTING, Phase.IDLE}
-    state, sent = _send_open(state, tuple(slot.env_id for slot in state.slots.values() if slot.phase in at_rest))
+    state, sent = send_open(state, tuple(slot.env_id for slot in state.slots.values() if slot.phase in at_rest))
     effects: list[object] = [*sent]
     for slot in state.slots.values():
         if slot.phase in at_rest:
             effects.append(ClosePlayer(slot.env_id, slot.assignment.incarnation))
-            state = _with_slot(state, replace(slot, phase=Phase.CLOSING))
+            state = with_slot(state, replace(slot, phase=Phase.CLOSING))
     if any(slot.phase in {Phase.STEPPING, Phase.CLOSING} for slot in state.slots.values()):
         return state, tuple(effects)
     stopped = Stopped(run=state.start.run, part=f"worker {state.start.worker}")
@@ -498,13 +269,13 @@ def _timer(state: WorkerState, message: TimerFired, now_s: float) -> tuple[Worke
             return state, (beat, SetTimer("heartbeat", HEARTBEAT_S))
         case "gather":
             done = tuple(slot.env_id for slot in state.slots.values() if not slot.has_credit)
-            return _send_open(state, done)
+            return send_open(state, done)
         case "stop":
             return _stop_now(state)
         case ("policy", str(name)):
-            return _policy_late(state, name, now_s)
+            return policy_late(state, name, now_s)
         case _:
-            return _drop(state)
+            return drop(state)
 
 
 def _stop_now(state: WorkerState) -> tuple[WorkerState, Effects]:
@@ -516,25 +287,5 @@ def _stop_now(state: WorkerState) -> tuple[WorkerState, Effects]:
             close = ClosePlayer(slot.env_id, slot.assignment.incarnation)
             flush = (SendBlocks((slot.env_id,)),) if slot.open_steps else ()
             effects.extend((Report("note", cause), *flush, close))
-            state = _with_slot(state, replace(slot, phase=Phase.CLOSING, open_steps=0))
-    return state, tuple(effects)
-
-
-def _policy_late(state: WorkerState, name: str, now_s: float) -> tuple[WorkerState, Effects]:
-    asked = state.asked.get(name)
-    if asked is None:
-        return _drop(state)
-    version, since_s = asked
-    start = state.start
-    effects: list[object] = [
-        Send(HOLDER, _request(state, name, version)),
-        SetTimer(("policy", name), POLICY_ASK_AGAIN_S),
-    ]
-    waited_s = now_s - since_s
-    if waited_s >= start.step_timeout_s:
-        overdue = PolicyOverdue(
-            run=start.run, worker=start.worker, behavior=name, version=version, waited_s=waited_s
-        )
-        effects.append(Send(SUPERVISOR, overdue))
-        state = replace(state, asked={**state.asked, name: (version, now_s)})
+            state = with_slot(state, replace(slot, phase=Phase.CLOSING, open_steps=0))
     return state, tuple(effects)

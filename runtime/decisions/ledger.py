@@ -110,5 +110,5 @@ def judge(record: EnvRecord, block: StepBlock) -> Verdict:
 
 
 def unreported_bound(record: EnvRecord, agents_max: int) -> int:
-    """Agent steps at most that an environment has taken beyond what it reported: its unused grant, all agents acting."""
+    """Agent steps at most that an environment took beyond what it reported: its unused grant, all agents acting."""
     return max(0, record.until - record.received) * agents_max

@@ -84,9 +84,7 @@ def _update(state: HolderState, message: PolicyUpdate) -> tuple[HolderState, Eff
 
 def _request(state: HolderState, message: PolicyRequest, sender: object) -> tuple[HolderState, Effects]:
     others = tuple(
-        each
-        for each in state.subscribers
-        if each[1] != sender and (message.worker < 0 or each[0] != message.worker)
+        each for each in state.subscribers if each[1] != sender and (message.worker < 0 or each[0] != message.worker)
     )
     subscribers = (*others, (message.worker, sender))[-SUBSCRIBERS_MAX:]
     state = replace(state, subscribers=subscribers)

@@ -222,14 +222,19 @@ def _part_exited(state: SupervisorState, message: PartExited, now_s: float) -> t
     state = replace(state, ready=state.ready - {role})
     if role == CONTROLLER:
         cause = f"the TrainerController was lost: {message.cause}; the last save stands, --resume goes on from it"
-        return _end(state, Stopped(run=state.options.run, part="controller", exit_reason="trainer_failure", exit_code=4, cause=cause))
+        return _end(
+            state,
+            Stopped(run=state.options.run, part="controller", exit_reason="trainer_failure", exit_code=4, cause=cause),
+        )
     if str(role) in state.stopped:
         return state, ()
     failed: Effects = ()
     if role.kind == "worker":
         envs = state.options.worker_envs[role.number]
         held = tuple((each, Incarnation(state.incarnations[each])) for each in envs)
-        state = replace(state, incarnations={**state.incarnations, **{each: state.incarnations[each] + 1 for each in envs}})
+        state = replace(
+            state, incarnations={**state.incarnations, **{each: state.incarnations[each] + 1 for each in envs}}
+        )
         failed = (
             Send(
                 CONTROLLER,

@@ -1,0 +1,124 @@
+"""What an EnvWorker remembers, frozen, and the table of what may happen to each environment in which phase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from runtime.decisions.effects import PlayerClosed, PlayerConnected, PlayerFailed, PlayerReplied
+from runtime.errors import ActorProtocolError
+from runtime.experience.brains import EnvId
+from runtime.messages import EnvAssignment, EnvGrant, ResetRequest, StartWorker, StopRequest
+
+Effects = tuple[object, ...]
+
+
+class Phase(Enum):
+    """Where one environment is."""
+
+    OPENING = "opening"
+    CONNECTED = "connected"
+    RESETTING = "resetting"
+    IDLE = "idle"
+    STEPPING = "stepping"
+    LOST = "lost"
+    CLOSING = "closing"
+    CLOSED = "closed"
+
+
+TRANSITIONS: Mapping[tuple[Phase, type], Phase] = {
+    (Phase.OPENING, PlayerConnected): Phase.CONNECTED,
+    (Phase.OPENING, PlayerFailed): Phase.LOST,
+    (Phase.CONNECTED, ResetRequest): Phase.RESETTING,
+    (Phase.CONNECTED, PlayerFailed): Phase.LOST,
+    (Phase.RESETTING, PlayerReplied): Phase.IDLE,
+    (Phase.RESETTING, PlayerFailed): Phase.LOST,
+    (Phase.RESETTING, ResetRequest): Phase.RESETTING,
+    (Phase.IDLE, ResetRequest): Phase.RESETTING,
+    (Phase.IDLE, EnvGrant): Phase.IDLE,
+    (Phase.IDLE, PlayerFailed): Phase.LOST,
+    (Phase.STEPPING, PlayerReplied): Phase.IDLE,
+    (Phase.STEPPING, PlayerFailed): Phase.LOST,
+    (Phase.STEPPING, ResetRequest): Phase.STEPPING,
+    (Phase.STEPPING, EnvGrant): Phase.STEPPING,
+    # The shell may find out twice that a player is gone, and answers may cross a stop or a loss.
+    (Phase.LOST, PlayerFailed): Phase.LOST,
+    (Phase.LOST, ResetRequest): Phase.LOST,
+    (Phase.LOST, EnvGrant): Phase.LOST,
+    (Phase.LOST, PlayerClosed): Phase.LOST,
+    (Phase.RESETTING, EnvGrant): Phase.RESETTING,
+    (Phase.CLOSING, PlayerConnected): Phase.CLOSING,
+    (Phase.CLOSING, PlayerReplied): Phase.CLOSING,
+    (Phase.CLOSING, PlayerFailed): Phase.CLOSING,
+    (Phase.CLOSING, ResetRequest): Phase.CLOSING,
+    (Phase.CLOSING, EnvGrant): Phase.CLOSING,
+    (Phase.CLOSING, PlayerClosed): Phase.CLOSED,
+    (Phase.CLOSED, PlayerClosed): Phase.CLOSED,
+    (Phase.CLOSED, PlayerReplied): Phase.CLOSED,
+    (Phase.CLOSED, PlayerFailed): Phase.CLOSED,
+    (Phase.CLOSED, ResetRequest): Phase.CLOSED,
+    (Phase.CLOSED, EnvGrant): Phase.CLOSED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """One environment of the worker.
+
+    taken, until_step: env steps of this incarnation, taken and allowed. open_steps: taken but not yet sent. wanted:
+    a reset that came while a step was under way. waits_since: when it began to wait for a policy, else None.
+    """
+
+    assignment: EnvAssignment
+    phase: Phase = Phase.OPENING
+    reset_id: int = -1
+    taken: int = 0
+    until_step: int = 0
+    open_steps: int = 0
+    pending: Mapping[str, int] = field(default_factory=dict)
+    wanted: ResetRequest | None = None
+
+    @property
+    def env_id(self) -> EnvId:
+        """The environment's number."""
+        return self.assignment.env_id
+
+    @property
+    def has_credit(self) -> bool:
+        """True while granted steps are left."""
+        return self.taken < self.until_step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerState:
+    """All that an EnvWorker remembers. versions: granted last, by behavior. installed: newest few, by behavior."""
+
+    start: StartWorker
+    slots: Mapping[EnvId, Slot] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)
+    installed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    asked: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    gathers: bool = False
+    block_steps: int = 1
+    stop: StopRequest | None = None
+    dropped: int = 0
+
+
+def with_slot(state: WorkerState, slot: Slot) -> WorkerState:
+    """The state with this slot in the place of its older self."""
+    return replace(state, slots={**state.slots, slot.env_id: slot})
+
+
+def drop(state: WorkerState) -> tuple[WorkerState, Effects]:
+    """Nothing happens but that one more message is counted as dropped."""
+    return replace(state, dropped=state.dropped + 1), ()
+
+
+def next_phase(slot: Slot, message: object) -> Phase:
+    """The phase after `message`. Raises ActorProtocolError when the table has no row for it."""
+    phase = TRANSITIONS.get((slot.phase, type(message)))
+    if phase is None:
+        msg = f"environment {slot.env_id}: {type(message).__name__} while {slot.phase.value}"
+        raise ActorProtocolError(msg)
+    return phase

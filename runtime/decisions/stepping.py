@@ -1,0 +1,165 @@
+"""Credit, policies and blocks: the part of an EnvWorker's decisions that moves its players on.
+
+An idle environment steps while it has credit and every behavior in sight has its granted version installed. Blocks
+leave when they are full, when credit is used up, or together with those of the worker's other environments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from runtime.decisions.effects import (
+    HOLDER,
+    SUPERVISOR,
+    CancelTimer,
+    InstallPolicy,
+    Send,
+    SendBlocks,
+    SetTimer,
+    StepPlayer,
+)
+from runtime.decisions.env_worker_state import Effects, Phase, Slot, WorkerState, drop, next_phase, with_slot
+from runtime.experience.brains import EnvId
+from runtime.messages import PolicyOverdue, PolicyRequest, PolicyUpdate, StepGrant
+
+POLICY_ASK_AGAIN_S = 0.5
+GATHER_S = 0.1
+VERSIONS_KEPT = 3
+
+
+def take_grant(state: WorkerState, message: StepGrant, now_s: float) -> tuple[WorkerState, Effects]:
+    """Credit and versions from the controller; grants for another incarnation or reset are dropped and counted."""
+    block_steps = max(1, min(message.block_steps, state.start.block_steps_max))
+    versions = {**state.versions, **message.versions}
+    state = replace(state, versions=versions, gathers=message.gathers, block_steps=block_steps)
+    granted: list[EnvId] = []
+    for each in message.grants:
+        slot = state.slots.get(each.env_id)
+        if slot is None or slot.assignment.incarnation != each.incarnation or slot.reset_id != each.reset_id:
+            state, _ = drop(state)
+            continue
+        slot = replace(slot, phase=next_phase(slot, each), until_step=max(slot.until_step, each.until_step))
+        state = with_slot(state, slot)
+        granted.append(each.env_id)
+    return go_on(state, tuple(granted), now_s)
+
+
+def install(state: WorkerState, message: PolicyUpdate, now_s: float) -> tuple[WorkerState, Effects]:
+    """A policy version has come: keep the newest few, and step whoever waited for it."""
+    have = state.installed.get(message.behavior, ())
+    if message.version in have or (have and message.version < min(have)):
+        return drop(state)
+    kept = tuple(sorted((*have, message.version)))[-VERSIONS_KEPT:]
+    asked = {name: value for name, value in state.asked.items() if name != message.behavior or value[0] not in kept}
+    state = replace(state, installed={**state.installed, message.behavior: kept}, asked=asked)
+    state, effects = go_on(state, tuple(state.slots), now_s)
+    return state, (InstallPolicy(message), CancelTimer(("policy", message.behavior)), *effects)
+
+
+def _missing_policies(state: WorkerState, slot: Slot) -> tuple[str, ...]:
+    """Behaviors in sight of the slot whose granted version is not installed; in the order of names."""
+    missing = []
+    for name in sorted(slot.pending):
+        version = state.versions.get(name)
+        if version is None or version not in state.installed.get(name, ()):
+            missing.append(name)
+    return tuple(missing)
+
+
+def go_on(state: WorkerState, env_ids: tuple[EnvId, ...], now_s: float) -> tuple[WorkerState, Effects]:
+    """Step every idle slot of `env_ids` that may step; ask for policies that are missing; send what is complete."""
+    effects: list[object] = []
+    for env_id in env_ids:
+        slot = state.slots[env_id]
+        if slot.phase is not Phase.IDLE or state.stop is not None:
+            continue
+        if slot.open_steps >= state.block_steps and slot.has_credit:
+            effects.append(SendBlocks((env_id,)))
+            slot = replace(slot, open_steps=0)
+            state = with_slot(state, slot)
+        if not slot.has_credit:
+            continue
+        missing = _missing_policies(state, slot)
+        if missing:
+            state, more = _ask_for(state, missing, now_s)
+            effects.extend(more)
+            continue
+        incarnation = slot.assignment.incarnation
+        effects.append(
+            StepPlayer(env_id, incarnation, slot.taken, {name: state.versions[name] for name in slot.pending})
+        )
+        state = with_slot(state, replace(slot, phase=Phase.STEPPING))
+    state, more = send_gathered(state)
+    return state, (*effects, *more)
+
+
+def _ask_for(state: WorkerState, names: tuple[str, ...], now_s: float) -> tuple[WorkerState, Effects]:
+    """Ask the PolicyHolder once for each granted version; a version not yet granted is the controller's to announce."""
+    effects: list[object] = []
+    asked = dict(state.asked)
+    for name in names:
+        version = state.versions.get(name)
+        if version is None or asked.get(name, (-1, 0.0))[0] == version:
+            continue
+        asked[name] = (version, now_s)
+        if name not in state.installed:
+            # The first request also subscribes; later versions come by themselves, so they are given some time.
+            effects.append(Send(HOLDER, _request(state, name, version)))
+        effects.append(SetTimer(("policy", name), POLICY_ASK_AGAIN_S))
+    return replace(state, asked=asked), tuple(effects)
+
+
+def _request(state: WorkerState, name: str, version: int) -> PolicyRequest:
+    return PolicyRequest(run=state.start.run, behavior=name, version=version, worker=state.start.worker)
+
+
+def send_gathered(state: WorkerState) -> tuple[WorkerState, Effects]:
+    """Send open blocks of slots that have used up their credit, all together once no other slot is still stepping."""
+    done = tuple(
+        slot.env_id
+        for slot in state.slots.values()
+        if slot.open_steps and not slot.has_credit and slot.phase is Phase.IDLE
+    )
+    if not done:
+        return state, ()
+    runs_on = any(slot.phase is Phase.STEPPING and slot.has_credit for slot in state.slots.values())
+    if state.gathers and runs_on and state.stop is None:
+        return state, (SetTimer("gather", GATHER_S),)
+    return send_open(state, done)
+
+
+def send_open(state: WorkerState, env_ids: tuple[EnvId, ...] | None = None) -> tuple[WorkerState, Effects]:
+    """Send what is open of these environments (all when None) in one message."""
+    chosen = tuple(
+        slot.env_id for slot in state.slots.values() if slot.open_steps and (env_ids is None or slot.env_id in env_ids)
+    )
+    if not chosen:
+        return state, ()
+    for env_id in chosen:
+        state = with_slot(state, replace(state.slots[env_id], open_steps=0))
+    return state, (SendBlocks(chosen), CancelTimer("gather"))
+
+
+def ask_holder_again(state: WorkerState, now_s: float) -> tuple[WorkerState, Effects]:
+    """A new PolicyHolder knows no subscriber: ask it for the versions that count, and it will send all that follow."""
+    request = tuple(Send(HOLDER, _request(state, name, version)) for name, version in sorted(state.versions.items()))
+    return replace(state, asked={name: (version, now_s) for name, (version, _) in state.asked.items()}), request
+
+
+def policy_late(state: WorkerState, name: str, now_s: float) -> tuple[WorkerState, Effects]:
+    """A policy that was granted is missing: ask again, and tell the Supervisor once it is overdue."""
+    asked = state.asked.get(name)
+    if asked is None:
+        return drop(state)
+    version, since_s = asked
+    start = state.start
+    effects: list[object] = [
+        Send(HOLDER, _request(state, name, version)),
+        SetTimer(("policy", name), POLICY_ASK_AGAIN_S),
+    ]
+    waited_s = now_s - since_s
+    if waited_s >= start.step_timeout_s:
+        overdue = PolicyOverdue(run=start.run, worker=start.worker, behavior=name, version=version, waited_s=waited_s)
+        effects.append(Send(SUPERVISOR, overdue))
+        state = replace(state, asked={**state.asked, name: (version, now_s)})
+    return state, tuple(effects)
