@@ -68,9 +68,15 @@ def uniforms(key: Key, env_id: int, agents: Ids, *, steps: range, blocks: range)
     shape = (len(steps), len(agents), len(blocks))
     words = philox4x32(_counters(env_id, agents, steps=steps, blocks=blocks).reshape(4, -1), key)
     doubled = (words[0::2] << _HALF) | words[1::2]
-    # Top 52 bits and a half: never 0 and never 1, so that logarithms are finite and u · total < total.
-    values = ((doubled >> _DROPPED_BITS) + 0.5) * _UNIT
-    return np.ascontiguousarray(values.T).reshape(*shape[:2], 2 * shape[2])
+    return np.ascontiguousarray(open_units(doubled).T).reshape(*shape[:2], 2 * shape[2])
+
+
+def open_units(words: Words) -> Doubles:
+    """Random 64-bit words as numbers in the open interval (0, 1): float64, of the same shape, multiples of 2⁻⁵³.
+
+    The top 52 bits and a half: never 0 and never 1, so that logarithms are finite and u · total < total.
+    """
+    return ((words >> _DROPPED_BITS).astype(np.float64) + 0.5) * _UNIT
 
 
 def normals(key: Key, env_id: int, agents: Ids, *, steps: range, blocks: range) -> Doubles:

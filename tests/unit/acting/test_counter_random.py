@@ -17,6 +17,7 @@ from runtime.acting.counter_random import (
     Key,
     box_muller,
     normals,
+    open_units,
     philox4x32,
     stream_key,
     uniforms,
@@ -121,6 +122,11 @@ def test_seeds_incarnations_brains_environments_agents_steps_and_numbers_all_cha
 def test_counters_that_would_repeat_are_refused(env_id: int, steps: range, blocks: range, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         uniforms(KEY, env_id, np.zeros(1, np.int64), steps=steps, blocks=blocks)
+
+
+def test_the_extreme_words_are_inside_the_open_interval() -> None:
+    words = np.array([0, (1 << 64) - 1, 1 << 63], np.uint64)
+    assert open_units(words).tolist() == [2.0**-53, 1 - 2.0**-53, 0.5 + 2.0**-53]
 
 
 def test_uniforms_lie_inside_the_open_interval_and_are_uniform() -> None:

@@ -93,6 +93,12 @@ def test_sampled_frequencies_are_the_softmax() -> None:
     assert abs(found - expected).max() < 5 * math.sqrt(0.25 / rows)
 
 
+def test_a_draw_on_a_border_belongs_to_the_next_index_with_weight() -> None:
+    logits, masks = np.zeros((1, 3), np.float32), np.array([[True, False, True]])
+    assert choose_branches(logits, masks, (3,), uniforms=np.array([[0.5]])).tolist() == [[2]]
+    assert choose_branches(logits, masks, (3,), uniforms=np.array([[0.5 - 2.0**-53]])).tolist() == [[0]]
+
+
 def test_without_draws_the_likeliest_allowed_index_is_chosen() -> None:
     logits = np.array([[1, 5, 3, 9, 2]], np.float32)
     masks = np.array([[True, False, True, True, True]])

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from runtime.errors import InternalError
@@ -358,6 +358,7 @@ def _info_of(deciding: Ids, ended: Ids) -> BrainInfo:
         max_size=10,
     )
 )
+@example(moments=[([1], [], []), ([1], [1], []), ([2], [1], [])])
 def test_unanswered_actions_behave_like_a_set(moments: list[tuple[list[int], list[int], list[int]]]) -> None:
     actions, model = UnansweredActions(), set[int]()
     for sent, deciding, ended in moments:
