@@ -5,6 +5,7 @@ Exit codes: 0 the trainer asked to stop or is gone, 1 trouble, 2 usage, 130 inte
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -47,9 +48,10 @@ class _Log:
             self._file = path.open("a", buffering=1)
 
     def line(self, text: str) -> None:
-        """One line for whoever looks."""
-        self._file.write(f"fakeunity: {text}\n")
-        self._file.flush()
+        """One line for whoever looks; if nobody can any more, the player goes on without."""
+        with contextlib.suppress(OSError):
+            self._file.write(f"fakeunity: {text}\n")
+            self._file.flush()
 
     def trouble(self, text: str) -> None:
         """A line that stands on standard error too, wherever the others go."""

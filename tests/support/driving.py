@@ -1,6 +1,7 @@
 """Drives a player from the trainer's side with protobuf objects and plain loops, counting for itself."""
 
 import random
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -166,7 +167,7 @@ def fixed_choice(seed: int) -> Choice:
     """Legal actions that depend on what the agent is and sees only, not on the agents around it."""
 
     def choose(parameters: pb.BrainParametersProto, info: pb.AgentInfoProto) -> pb.AgentActionProto:
-        return random_choice(hash((seed, info.SerializeToString(deterministic=True))))(parameters, info)
+        return random_choice(zlib.crc32(info.SerializeToString(deterministic=True), seed))(parameters, info)
 
     return choose
 

@@ -17,7 +17,7 @@ from fakeunity.memory import open_player
 from fakeunity.scenes.catalogue import SCENES
 from fakeunity.spec import parse_url
 from tests.support.driving import Driver, fixed_choice, random_choice
-from tests.support.tiny_trainer import PlayerProcess, TinyTrainer
+from tests.support.tiny_trainer import WAIT_S, PlayerProcess, TinyTrainer
 
 PROMPT_S = 5.0
 
@@ -66,6 +66,17 @@ def test_a_trainer_that_is_gone_ends_the_player_with_0_at_once(trainer: TinyTrai
     assert time.monotonic() - before < PROMPT_S
     assert code == 0
     assert "the trainer is gone" in err
+
+
+def test_a_player_whose_output_nobody_reads_still_ends_with_0(trainer: TinyTrainer) -> None:
+    with PlayerProcess(["basic", "--mlagents-port", str(trainer.port)]) as player:
+        trainer.exchange(None)
+        for pipe in (player.process.stdout, player.process.stderr):
+            assert pipe is not None
+            pipe.close()
+        trainer.answer(bytes.fromhex("0a03089003"))
+        assert player.process.wait(timeout=WAIT_S) == 0
+        player.process.stdout = player.process.stderr = None  # what is closed cannot be read to its end
 
 
 def test_nobody_at_the_port_ends_the_player_with_1_and_a_sentence(free_port: int) -> None:
