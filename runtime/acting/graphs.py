@@ -103,7 +103,7 @@ class ActingGraph:
 def check_row_independence(session: Session, shape: GraphShape) -> bool:
     """True when a row's outputs have the same bits alone, in odd batches, and in a batch of 33.
 
-    That is a property of operators, machine and library together, so the actual graph is tried on this machine. Each
+    That is a property of operators, machine and library together, so the actual graph is tried where it acts. Each
     size is tried at the start, in the middle and at the end: 19 runs.
     """
     outputs = [each.name for each in session.get_outputs() if each.name != "log_std"]
