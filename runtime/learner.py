@@ -189,8 +189,9 @@ class Learner(Protocol):
         """Summaries that became due since the last call, oldest first."""
 
     def begin_update(self, behavior: str) -> UpdateJob:
-        """A job that updates `behavior` from what is buffered; the buffer is empty afterwards, open trajectories of the
-        behavior were cut (without ending their episodes).
+        """A job that updates `behavior` from what is buffered.
+
+        The buffer is empty afterwards; open trajectories of the behavior were cut, without ending their episodes.
         """
 
     def finish_update(self, outcome: UpdateOutcome) -> PolicyRelease:
@@ -200,8 +201,10 @@ class Learner(Protocol):
         """The policy as the ONNX file that Unity loads; byte-deterministic."""
 
     def begin_save(self, run_state: Mapping[str, object]) -> SaveJob:
-        """A job that writes a complete checkpoint folder (weights, optimiser, normaliser, counters, random state,
-        buffered experience, and `run_state`, which must be JSON) at the path given to it, atomically, with checksums.
+        """A job that writes a complete checkpoint folder at the path given to it, atomically, with checksums.
+
+        It holds weights, optimiser, normaliser, counters, random state, buffered experience, and `run_state`, which
+        must be JSON.
         """
 
     def load(self, folders: Sequence[Path]) -> Mapping[str, object]:

@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from runtime.experience.actions import ActionInfo
+import cloudpickle
+
+from runtime.errors import UsageError
+from runtime.experience.actions import ActionInfo, Policy
 from runtime.experience.brains import ActionSpec, BrainInfo, BrainParameters, EnvId, Incarnation
 from runtime.experience.columns import StepBlock
 
@@ -180,6 +183,26 @@ class PolicyUpdate:
     kind: Literal["onnx", "policy"]
     body: bytes
 
+    @staticmethod
+    def from_policy(brain: str, policy: Policy, *, version: int = 0, run: str = "") -> PolicyUpdate:
+        """An update that carries a hand-written policy for a brain (or behavior).
+
+        version 0 and an empty run are filled in by `ActorEnvManager.publish`. Raises TypeError for what is no Policy
+        and UsageError for one that cannot be pickled.
+        """
+        if not isinstance(policy, Policy):
+            msg = f"a {type(policy).__name__} is no Policy; expected a subclass of runtime.experience.actions.Policy"
+            raise TypeError(msg)
+        try:
+            body = cloudpickle.dumps(policy)
+        except Exception as error:
+            msg = (
+                f"the policy {type(policy).__name__} cannot be sent to EnvWorkers: {error}. "
+                "Keep files, locks and sessions out of it, or make them in get_action."
+            )
+            raise UsageError(msg) from error
+        return PolicyUpdate(run=run, behavior=brain.partition("?")[0], version=version, kind="policy", body=body)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRequest:
@@ -303,7 +326,7 @@ class RestartDenied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusRequest:
-    """launcher -> Supervisor -> TrainerController: how is the run?"""
+    """launcher -> Supervisor: a question after the newest Status."""
 
     run: str
     request_id: int

@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _settings(argv: Sequence[str]) -> RunSettings:
-    from fakeunity.spec import parse_url  # noqa: PLC0415 - `--help` answers without it
-    from fakeunity.scenes.catalogue import SCENES  # noqa: PLC0415
+    from fakeunity.scenes.catalogue import SCENES
+    from fakeunity.spec import parse_url
 
     around = Surroundings(
         scenes=frozenset(SCENES),
@@ -61,7 +61,7 @@ def _version() -> str:
 
 def peek_run_state(folders: Sequence[Path]) -> Mapping[str, object]:
     """The `run_state` of the first loadable checkpoint, with the steps of each behavior under `steps`."""
-    from trainers.checkpoints import first_loadable  # noqa: PLC0415 - only where something is resumed
+    from trainers.checkpoints import first_loadable
 
     _, checkpoint, _ = first_loadable(folders)
     run_state = checkpoint.state["run_state"]
@@ -70,7 +70,7 @@ def peek_run_state(folders: Sequence[Path]) -> Mapping[str, object]:
 
 def make_learner(options: object) -> object:
     """The learner of `trainers`; a function of its own so that it travels by name."""
-    from trainers.learner import create_learner  # noqa: PLC0415 - loaded in the controller's process only
+    from trainers.learner import create_learner
 
     return create_learner(options)  # type: ignore[arg-type] # cloudpickled LearnerOptions
 
@@ -80,7 +80,7 @@ def _is_finished_already(settings: RunSettings, console: Console) -> bool:
     saved = settings.checkpoints
     if not saved.resume or saved.inference:
         return False
-    from runtime.run_directory import RunPaths  # noqa: PLC0415
+    from runtime.run_directory import RunPaths
 
     paths = RunPaths(Path(saved.results_dir) / saved.run_id)
     try:
@@ -159,7 +159,7 @@ class Training:
                 self._asked_s = time.monotonic()
                 self._console.line("[INFO] Stopping: the models are saved first. Once more leaves at once.")
                 self._session.request_stop(self._signals[0])
-            if self._asked_s is not None and time.monotonic() - self._asked_s > 9.5:  # noqa: PLR2004 - within 10 s
+            if self._asked_s is not None and time.monotonic() - self._asked_s > 9.5:
                 return None
             if status is not None:
                 time.sleep(POLL_S)
@@ -212,7 +212,9 @@ class Training:
             self._session.record_exit(self._signals[0], "")
             return EXIT_CODES[self._signals[0]]
         if status.exit_code in (0, *EXIT_CODES.values()):
-            self._console.line(f"[INFO] Run {self._session.run_id} ended: {status.exit_reason}. {status.cause}".rstrip())
+            self._console.line(
+                f"[INFO] Run {self._session.run_id} ended: {status.exit_reason}. {status.cause}".rstrip()
+            )
         else:
             self._console.line(f"[ERROR] Run {self._session.run_id} ended: {status.exit_reason}. {status.cause}")
             self._session.record_exit(status.exit_reason, status.cause)

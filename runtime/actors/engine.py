@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 import cloudpickle
@@ -163,20 +163,20 @@ class WorkerEngine:
 
     def _fire(self, token: object) -> None:
         self._timers.pop(token, None)
-        self.deliver(fx.TimerFired(token))  # type: ignore[arg-type] # tokens are hashable: they were keys
+        self.deliver(fx.TimerFired(token))
 
     # ---- players
 
-    def _spawn(self, seat: Seat, work: Callable[[], object]) -> None:
+    def _spawn(self, seat: Seat, work: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.get_running_loop().create_task(self._guarded(seat, work))
         seat.task = task
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _guarded(self, seat: Seat, work: Callable[[], object]) -> None:
+    async def _guarded(self, seat: Seat, work: Callable[[], Awaitable[None]]) -> None:
         """Run one exchange; whatever goes wrong becomes PlayerFailed of this incarnation."""
         try:
-            await work()  # type: ignore[misc] # always a coroutine function of this class
+            await work()
         except PlayerError as error:
             self._fail(seat, _kind_of(error), str(error))
         except asyncio.CancelledError:

@@ -44,6 +44,13 @@ class Hello:
     pid: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """code outside the actors -> Supervisor: its sender takes this role, and wants to be introduced."""
+
+    role: Role
+
+
 @dataclass(frozen=True, slots=True)
 class Introduction:
     """Supervisor -> part: where the others are; `addresses` holds (role, actor address)."""
@@ -84,6 +91,8 @@ class PartActor(HostedActor):
                 self._introduced(dict(addresses))
             case Hello():
                 self._greeted(message, sender)
+            case Join(role=role):
+                self._introduce(role, sender)
             case _:
                 self._part.receive(message, sender)
 
@@ -126,7 +135,11 @@ class PartActor(HostedActor):
     # ---- introductions
 
     def _deliver(self, message: Any, sender: Any) -> None:
-        if isinstance(message, Start) and message.context.role != SUPERVISOR:
+        if (
+            isinstance(message, Start)
+            and isinstance(message.context, PartContext)
+            and message.context.role != SUPERVISOR
+        ):
             self._addresses[SUPERVISOR] = sender
         super()._deliver(message, sender)
 
@@ -134,11 +147,15 @@ class PartActor(HostedActor):
         held = self._children_of.get(hello.role)
         if held is None or held[0] != hello.generation:
             return
-        self._introduced({hello.role: sender})
-        everybody = Introduction(tuple(self._addresses.items()))
-        for role, address in list(self._addresses.items()):
-            self.send(address, everybody if role == hello.role else Introduction(((hello.role, sender),)))
+        self._introduce(hello.role, sender)
         self._tell_part(PartReady(hello.role, hello.generation, hello.pid))
+
+    def _introduce(self, newcomer: Role, address: Any) -> None:
+        """Tell everybody of the newcomer, and the newcomer of everybody."""
+        self._introduced({newcomer: address})
+        everybody = Introduction(tuple(self._addresses.items()))
+        for role, known in list(self._addresses.items()):
+            self.send(known, everybody if role == newcomer else Introduction(((newcomer, address),)))
 
     def _introduced(self, addresses: dict[Role, Any]) -> None:
         self._addresses.update(addresses)

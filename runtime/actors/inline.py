@@ -1,4 +1,4 @@
-"""The one-process system: the same parts on one queue, for debugging, tests and embedding where processes are not wanted.
+"""The one-process system: the same parts on one queue, for debugging, tests, and where processes are not wanted.
 
 Messages between two parts keep their order, timers fire in order of their times, and a handler that raises is treated
 as under Thespian. EnvWorkers keep a thread each for their players; everything else happens on the system's thread.
@@ -20,7 +20,7 @@ from typing import Final
 
 from runtime.actors.composition import RunPlan, build_part
 from runtime.actors.parts import Part
-from runtime.decisions.effects import SUPERVISOR, PartExited, PartReady, Role
+from runtime.decisions.effects import CONTROLLER, SUPERVISOR, PartExited, PartReady, Role
 from runtime.messages import Status, StatusRequest, StopRequest
 
 logger = logging.getLogger(__name__)
@@ -47,8 +47,11 @@ class InlineSystem:
         self._due: list[tuple[float, int, Role, Hashable, _Place]] = []
         self._numbers = itertools.count()
         self._is_over = threading.Event()
+        self._outside: queue.SimpleQueue[object] | None = None
         self._failure = ""
         self._thread = threading.Thread(target=self._run, name=f"run {plan.run}", daemon=True)
+        if plan.controller is None:
+            self.join()
         self._spawn(SUPERVISOR, 0)
         self._thread.start()
 
@@ -70,6 +73,21 @@ class InlineSystem:
     def lost(self) -> str:
         """As in `RunSystem`."""
         return self._failure or ("" if self._thread.is_alive() else "the run's thread has ended")
+
+    def join(self) -> None:
+        """Take the TrainerController's place: its messages come to `listen`."""
+        self._outside = queue.SimpleQueue()
+
+    def listen(self, timeout_s: float) -> object | None:
+        """The next message to the place that was joined; None when none comes in time."""
+        assert self._outside is not None
+        with contextlib.suppress(queue.Empty):
+            return self._outside.get(timeout=max(timeout_s, 0.001))
+        return None
+
+    def send_from_outside(self, to: Role, message: object) -> None:
+        """Send to a part from outside."""
+        self.send(CONTROLLER, to, message)
 
     def close(self, deadline_s: float) -> None:
         """As in `RunSystem`."""
@@ -124,6 +142,9 @@ class InlineSystem:
         self._guarded(role, place, place.part.begin)
 
     def _deliver(self, role: Role, message: object, sender: object) -> None:
+        if role == CONTROLLER and self._outside is not None:
+            self._outside.put(message)
+            return
         place = self._places.get(role)
         if place is not None and place.part is not None:
             part = place.part
@@ -176,9 +197,10 @@ class InlineHost:
         """As in `Host`."""
         self._system.send(self._role, to, message)
 
-    def reply(self, to: Callable[[object], None], message: object) -> None:
+    def reply(self, to: object, message: object) -> None:
         """As in `Host`; an address here is a function that takes the answer."""
-        to(message)
+        if callable(to):
+            to(message)
 
     def set_timer(self, token: Hashable, delay_s: float) -> None:
         """As in `Host`."""

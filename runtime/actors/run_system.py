@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from runtime.actors.composition import RunPlan
-from runtime.actors.hosted_part import PartActor, PartContext
+from runtime.actors.hosted_part import Introduction, Join, PartActor, PartContext
 from runtime.actors.hosting import Start
 from runtime.actors.system import SystemHandle
-from runtime.decisions.effects import SUPERVISOR
+from runtime.decisions.effects import CONTROLLER, SUPERVISOR, Role
 from runtime.messages import Status, StatusRequest, StopRequest
 
 
@@ -42,6 +42,8 @@ class ProcessSystem:
         self._supervisor: Any = handle.system.createActor(PartActor)  # an untyped ActorAddress
         handle.tell(self._supervisor, Start(role="Supervisor", context=context))
         self._lock = threading.Lock()
+        self._addresses: dict[Role, Any] = {}
+        self._waiting: dict[Role, list[object]] = {}
 
     def status(self, timeout_s: float) -> Status | None:
         """As in `RunSystem`; late answers to earlier questions are as good, since each is complete."""
@@ -62,6 +64,31 @@ class ProcessSystem:
     def lost(self) -> str:
         """As in `RunSystem`."""
         return "" if self._handle.is_alive() else "the actor system's admin process has ended"
+
+    def join(self) -> None:
+        """Take the TrainerController's place: its messages come to `listen`."""
+        self._handle.tell(self._supervisor, Join(role=CONTROLLER))
+
+    def listen(self, timeout_s: float) -> object | None:
+        """The next message to the place that was joined; None when none comes in time."""
+        deadline_s = time.monotonic() + timeout_s
+        while (left_s := deadline_s - time.monotonic()) > 0:
+            message = self._handle.listen(left_s)
+            if not isinstance(message, Introduction):
+                return message  # type: ignore[no-any-return] # whatever was sent
+            self._addresses.update(message.addresses)
+            for role in [each for each in self._waiting if each in self._addresses]:
+                for waiting in self._waiting.pop(role):
+                    self._handle.tell(self._addresses[role], waiting)
+        return None
+
+    def send_from_outside(self, to: Role, message: object) -> None:
+        """Send to a part from the place that was joined, or keep the message until the part is introduced."""
+        address = self._addresses.get(to)
+        if address is None:
+            self._waiting.setdefault(to, []).append(message)
+        else:
+            self._handle.tell(address, message)
 
     def close(self, deadline_s: float) -> None:
         """As in `RunSystem`."""

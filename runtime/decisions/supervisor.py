@@ -61,7 +61,8 @@ class SupervisorOptions:
 
     worker_envs: the environments of each EnvWorker. template: a StartWorker without environments. ports: by
     environment, 0 for links without a socket. first_incarnation: of every player. is_blocking: players block their
-    EnvWorker, so one that is silent takes its worker with it.
+    EnvWorker, so one that is silent takes its worker with it. has_controller: False where code outside the actors
+    holds the loop and takes the TrainerController's place.
     """
 
     run: str
@@ -71,6 +72,7 @@ class SupervisorOptions:
     limits: RestartLimits
     first_incarnation: int = 0
     is_blocking: bool = False
+    has_controller: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,8 @@ class SupervisorCore:
 
     def __init__(self, options: SupervisorOptions) -> None:
         envs = [env_id for each in options.worker_envs for env_id in each]
-        roles = [CONTROLLER, HOLDER, *(worker_role(each) for each in range(len(options.worker_envs)))]
+        first = [CONTROLLER, HOLDER] if options.has_controller else [HOLDER]
+        roles = [*first, *(worker_role(each) for each in range(len(options.worker_envs)))]
         self.state = SupervisorState(
             options=options,
             generations=dict.fromkeys(roles, 0),
