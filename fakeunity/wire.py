@@ -169,7 +169,7 @@ class RowWriter:
 
     def __init__(self, spec: BehaviorSpec) -> None:
         self._spec = spec
-        self._layouts: dict[_Shape, _Layout] = {}
+        self._layouts: dict[tuple[int, bool], _Layout] = {}
 
     def write(self, rows: Rows) -> bytes:
         """Bytes of all rows in their order; empty for no rows."""
@@ -177,22 +177,24 @@ class RowWriter:
         if not count:
             return b""
         digits = np.searchsorted(_DIGIT_LIMITS, rows.ids, side="right")
+        # Bit 0: has a reward, 1: done, 2: interrupted; above: bytes of the id.
         kinds = (digits << 3) | (rows.interrupted.astype(np.int64) << 2) | (rows.done << 1) | (rows.rewards != 0)
         cuts = np.flatnonzero(kinds[1:] != kinds[:-1]) + 1
         edges = [0, *cuts.tolist(), count]
         return b"".join(self._block(rows, int(kinds[a]), a, b) for a, b in itertools.pairwise(edges))
 
     def _block(self, rows: Rows, kind: int, start: int, stop: int) -> bytes:
-        shape = _Shape(bool(kind & 1), bool(kind & 2), bool(kind & 4), kind >> 3, rows.mask is not None)
-        layout = self._layouts.get(shape)
+        key = (kind, rows.mask is not None)
+        layout = self._layouts.get(key)
         if layout is None:
-            layout = self._layouts[shape] = _Layout(self._spec, shape)
+            shape = _Shape(bool(kind & 1), bool(kind & 2), bool(kind & 4), kind >> 3, rows.mask is not None)
+            layout = self._layouts[key] = _Layout(self._spec, shape)
         block = bytearray(layout.template * (stop - start))
         fields = np.frombuffer(block, layout.dtype)
-        if shape.has_reward:
+        if kind & 1:
             fields["reward"] = rows.rewards[start:stop]
-        if shape.id_bytes:
-            fields["id"] = _varints(rows.ids[start:stop], shape.id_bytes)
+        if kind >> 3:
+            fields["id"] = _varints(rows.ids[start:stop], kind >> 3)
         if rows.mask is not None:
             fields["mask"] = rows.mask[start:stop]
         for number, observation in enumerate(rows.observations):
@@ -205,6 +207,8 @@ _DIGIT_LIMITS = np.array([1] + [1 << 7 * digits for digits in range(1, 5)], np.i
 
 
 def _varints(ids: Ints, digits: int) -> NDArray[np.uint8]:
+    if digits == 1:
+        return ids.astype(np.uint8)[:, None]
     shifts = np.arange(digits, dtype=np.int64) * 7
     groups = (ids[:, None] >> shifts) & 0x7F
     groups[:, :-1] |= 0x80
