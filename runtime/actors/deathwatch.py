@@ -56,12 +56,13 @@ def life_of(pid: int) -> Life:
 class _DeadMan:
     """What one process watches and does when a watched process is gone."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, use_pidfds: bool | None = None) -> None:
+        """use_pidfds: None for "if the system has them"."""
         self._lock = threading.Lock()
         self._by_fd: dict[int, tuple[Life, str]] = {}
         self._polled: list[tuple[Life, str]] = []
         self._callbacks: list[DeathCallback] = []
-        self._epoll = select.epoll() if hasattr(select, "epoll") else None
+        self._epoll = select.epoll() if (_has_pidfds() if use_pidfds is None else use_pidfds) else None
         self._changed = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -69,7 +70,12 @@ class _DeadMan:
         with self._lock:
             if any(known == life for known, _ in [*self._by_fd.values(), *self._polled]):
                 return
-        fd = self._open(life)
+        fd = None
+        if self._epoll is not None:
+            try:
+                fd = os.pidfd_open(life.pid)
+            except ProcessLookupError:
+                self.die(life, why)
         if life_of(life.pid).started != life.started or life.started is None:
             self.die(life, why)
         with self._lock:
@@ -82,14 +88,6 @@ class _DeadMan:
         self._changed.set()
         self.start()
 
-    def _open(self, life: Life) -> int | None:
-        if self._epoll is None or not hasattr(os, "pidfd_open"):
-            return None
-        try:
-            return os.pidfd_open(life.pid)
-        except OSError:  # gone, which the caller sees from the start time, or a kernel without pidfds
-            return None
-
     def start(self) -> None:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
@@ -100,6 +98,12 @@ class _DeadMan:
         """A forked child has this object but not the thread; it depends on the same processes."""
         self._lock = threading.Lock()
         self._thread = None
+        if self._epoll is not None:
+            # What it adds to an inherited one, its parent would be told.
+            self._epoll.close()
+            self._epoll = select.epoll()
+            for fd in self._by_fd:
+                self._epoll.register(fd, select.EPOLLIN)
         if self._by_fd or self._polled:
             self.start()
 
@@ -122,7 +126,7 @@ class _DeadMan:
                 self._changed.wait(POLL_S)
                 self._changed.clear()
                 continue
-            for fd, _ in self._epoll.poll(POLL_S if polled else -1):
+            for fd, _ in self._epoll.poll():
                 with self._lock:
                     life, why = self._by_fd[fd]
                 self.die(life, why)
@@ -141,6 +145,16 @@ class _DeadMan:
             # One failing callback must not keep the others, and nobody is left to tell.
             with contextlib.suppress(Exception):
                 callback()
+
+
+def _has_pidfds() -> bool:
+    if not hasattr(os, "pidfd_open") or not hasattr(select, "epoll"):
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:  # an older kernel, or a sandbox that does not allow it
+        return False
+    return True
 
 
 _dead_man: _DeadMan | None = None

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import signal
 import socket
 from collections import deque
@@ -83,6 +82,7 @@ class HostedActor(Actor):  # type: ignore[misc,unused-ignore]
         self._wake_write.setblocking(False)
         self._descriptors: dict[int, Callable[[int], object]] = {}
         self._children: dict[int, _Watched] = {}
+        self._unstarted: list[Child] = []
         if is_run_process():
             _settle_process()
 
@@ -122,7 +122,9 @@ class HostedActor(Actor):  # type: ignore[misc,unused-ignore]
         address = self.createActor(actor_class)
         processes = getattr(self._myRef, "_child_procs", [])
         if not processes or processes[-1].childAddr is not address:
-            return Child(address, None)  # Thespian reports its end as the next message
+            unstarted = Child(address, None)
+            self._unstarted.append(unstarted)  # Thespian reports its end as the next message
+            return unstarted
         process = processes[-1].childProc
         child = Child(address, process.pid)
         self._children[process.sentinel] = _Watched(child, process, address.addressDetails.addressInstanceNum)
@@ -242,6 +244,11 @@ class HostedActor(Actor):  # type: ignore[misc,unused-ignore]
                     return  # it says goodbye first and ends then; the descriptor will tell
                 self._child_ended(sentinel)
                 return
+        for child in self._unstarted:
+            if child.address == address:
+                self._unstarted.remove(child)
+                self.child_exited(child.address)
+                return
 
     def _undelivered(self, message: Any, details: str) -> None:
         with contextlib.suppress(Exception):
@@ -259,4 +266,3 @@ def _settle_process() -> None:
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     restore_logging()
-    os.environ.pop("THESPLOG_FILE", None)

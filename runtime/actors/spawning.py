@@ -222,10 +222,20 @@ class _Popen:
         self.close()
 
 
+class _FieldFormatter(logging.Formatter):
+    """Puts the fields given as `extra` behind the message."""
+
+    _STANDARD = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime"))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        fields = [f"{name}={value!r}" for name, value in vars(record).items() if name not in self._STANDARD]
+        return " ".join([super().formatMessage(record), *fields])
+
+
 def _log_to(log_file: Path | None) -> None:
     """Send log records of this process to `log_file`; without one they are dropped."""
     handler = logging.NullHandler() if log_file is None else logging.FileHandler(log_file, delay=True)
-    handler.setFormatter(logging.Formatter(_LOG_FORMAT))
+    handler.setFormatter(_FieldFormatter(_LOG_FORMAT))
     root = logging.getLogger()
     root.setLevel(logging.INFO)
     root.addHandler(handler)

@@ -1,6 +1,9 @@
 """Small actors that the tests of the actor-system base let run."""
 
+import logging
 import os
+import resource
+import tempfile
 import threading
 import time
 from typing import Any
@@ -70,6 +73,18 @@ class Parent(HostedActor):
             case ("create", kind):
                 self.owner = sender
                 self._create(Slow if kind == "slow" else Echo)
+            case "create without descriptors":
+                self.owner = sender
+                tempfile.gettempdir()  # Thespian's log asks for it, and finding it takes descriptors
+                limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+                resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+                child = self.create(Echo, Start(role="never"))
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+                self.made.append(child)
+                self.send(sender, ("created", len(self.made) - 1, child.pid))
+            case "log":
+                logging.getLogger("samples").warning("worker restarted", extra={"worker": 3, "incarnation": 2})
+                self.send(sender, "logged")
             case ("tell", index, what):
                 self.send(self.made[index].address, what)
                 self.send(sender, "told")

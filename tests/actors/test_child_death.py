@@ -62,6 +62,14 @@ def test_the_end_of_a_child_is_told_once(system: SystemHandle) -> None:
         assert heard(system, exit_of(index), timeout_s=0.5) is None
 
 
+def test_a_child_that_could_not_be_started_has_no_pid_and_is_told_as_ended(system: SystemHandle) -> None:
+    parent = started(system, Parent)
+    _, index, pid = system.ask(parent, "create without descriptors", ANSWER_S)
+    assert pid is None
+    assert heard(system, exit_of(index)) is not None
+    assert system.ask(parent, ("create", "echo"), ANSWER_S)[2] is not None
+
+
 def test_thespian_alone_says_nothing_of_a_child_that_dies_while_starting(system: SystemHandle) -> None:
     """Why HostedActor watches for itself: if this ever fails, it need no longer do so."""
     parent = system.system.createActor(PlainParent)

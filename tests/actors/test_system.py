@@ -242,5 +242,19 @@ def test_an_actor_that_cannot_start_is_reported_to_the_outside(system: SystemHan
         system.system.createActor("tests.actors.samples.DiesAtBirth")
 
 
+def test_records_of_actors_go_to_the_file_of_the_run_with_their_fields(system: SystemHandle, log_file: Path) -> None:
+    assert system.ask(started(system, Parent), "log", ANSWER_S) == "logged"
+    assert "WARNING samples: worker restarted worker=3 incarnation=2\n" in log_file.read_text()
+
+
+def test_a_system_outlives_the_thread_that_opened_it(log_file: Path) -> None:
+    opened: list[SystemHandle] = []
+    thread = threading.Thread(target=lambda: opened.append(open_actor_system(run_id="test", log_file=log_file)))
+    thread.start()
+    thread.join(30)
+    with opened[0] as system:
+        assert system.ask(started(system, Echo), 1, ANSWER_S)[1] == 1
+
+
 def test_slow_actors_are_waited_for(system: SystemHandle) -> None:
     assert system.ask(started(system, Slow), "late", ANSWER_S)[1] == "late"

@@ -113,6 +113,28 @@ def test_a_reused_pid_is_not_mistaken_for_the_one_meant() -> None:
         other.kill()
 
 
+POLLING = """
+import sys, threading
+from runtime.actors.deathwatch import _DeadMan, life_of
+_DeadMan(use_pidfds=False).watch(life_of(int(sys.argv[1])), "the launcher")
+print("watching", flush=True)
+threading.Event().wait(60)
+"""
+
+
+def test_without_pidfds_the_end_is_seen_as_well() -> None:
+    with (
+        sleeper() as watched,
+        subprocess.Popen(
+            [sys.executable, "-c", POLLING, str(watched.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as follower,
+    ):
+        assert line(follower) == "watching"
+        watched.kill()
+        watched.wait()
+        assert ended(follower)[0] == EXIT_CODE
+
+
 def test_a_forked_child_watches_too() -> None:
     before = "import warnings; warnings.simplefilter('ignore')"
     program = WATCHER.format(before=before, more="").replace(
