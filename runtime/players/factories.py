@@ -27,7 +27,8 @@ class UnityPlayerFactory:
     target: the executable, `fake:SCENE[?key=value]`, or None for the Editor. run: marks the processes of one run.
     log_folder: where players write `Player-<env id>.log`; None: no logs. args: added to the player's command line.
     no_graphics_monitor: as no_graphics, but environment 0 has a window. bind: the address to serve, empty: loopback.
-    message_bytes_max: of one message from a player; -1: no limit.
+    message_bytes_max: of one message from a player; -1: no limit. note_after_s: a player that has not connected by
+    then is reported, once.
     """
 
     target: str | None = None
@@ -40,6 +41,7 @@ class UnityPlayerFactory:
     num_areas: int = 1
     bind: str = ""
     message_bytes_max: int = -1
+    note_after_s: float = 10.0
 
     @property
     def is_blocking(self) -> bool:
@@ -47,10 +49,7 @@ class UnityPlayerFactory:
         return False
 
     def open_link(self, assignment: EnvAssignment, limits: LinkLimits) -> PlayerLink:
-        """A link to a new player on the assignment's port; nothing is launched before `start`.
-
-        Raises UsageError when there is no such executable or scene.
-        """
+        """A link to a new player on the assignment's port; nothing is looked for or launched before `start`."""
         from runtime.players.conversation import Conversation  # noqa: PLC0415 - opening needs gRPC, describing does not
         from runtime.players.grpc_link import GrpcPlayerLink  # noqa: PLC0415
         from runtime.players.process import PlayerProcess, player_environment  # noqa: PLC0415
@@ -60,10 +59,12 @@ class UnityPlayerFactory:
         process = None
         if self.target is not None:
             env = player_environment(os.environ, run=self.run, env_id=assignment.env_id)
-            process = PlayerProcess(self.command(assignment), env=env, log=self._log(assignment), place=place)
+            process = PlayerProcess(lambda: self.command(assignment), env=env, log=self._log(assignment), place=place)
         server = ExchangeServer(place, port=assignment.port, bind=self.bind, message_bytes_max=self.message_bytes_max)
         talk = Conversation(assignment, self.engine, num_areas=self.num_areas)
-        return GrpcPlayerLink(assignment, limits, conversation=talk, process=process, server=server)
+        return GrpcPlayerLink(
+            assignment, limits, conversation=talk, process=process, server=server, note_after_s=self.note_after_s
+        )
 
     def command(self, assignment: EnvAssignment) -> list[str]:
         """The player's command line, in the order that Unity builds get it. Raises UsageError."""
@@ -102,15 +103,18 @@ class MemoryPlayerFactory:
         return False
 
     def open_link(self, assignment: EnvAssignment, limits: LinkLimits) -> PlayerLink:
-        """A link to a new player in this process. Raises UsageError when there is no such scene."""
+        """A link to a new player in this process, which `start` opens."""
         from fakeunity.memory import open_player  # noqa: PLC0415 - only those who play need the scenes
         from runtime.players.conversation import Conversation  # noqa: PLC0415
         from runtime.players.memory_link import MemoryPlayerLink  # noqa: PLC0415
 
-        spec, env_id = fake_spec(self.target), int(assignment.env_id)
+        env_id = int(assignment.env_id)
         talk = Conversation(assignment, self.engine, num_areas=self.num_areas)
         return MemoryPlayerLink(
-            assignment, limits, conversation=talk, open_player=lambda: open_player(spec, env_id=env_id)
+            assignment,
+            limits,
+            conversation=talk,
+            open_player=lambda: open_player(fake_spec(self.target), env_id=env_id),
         )
 
 

@@ -19,7 +19,6 @@ from runtime.players.links import LinkLimits, PlayerHello, PlayerReply
 from runtime.players.process import PlayerProcess
 from runtime.players.server import ExchangeServer
 
-NOTE_AFTER_S = 10.0
 _EXIT_WORDS_S = 1.0
 logger = logging.getLogger(__name__)
 
@@ -27,8 +26,8 @@ logger = logging.getLogger(__name__)
 class GrpcPlayerLink:
     """A `PlayerLink` to a process that we launch, or to the Editor (no process), on the assignment's port.
 
-    on_note: told, once, when a player has not connected within 10 s. on_lost: told when the player is lost between two
-    exchanges, which the next one would raise. Both may be set any time before `start`.
+    on_note: told, once, when a player has not connected within note_after_s. on_lost: told when the player is lost
+    between two exchanges, which the next one would raise. Both may be set any time before `start`.
     """
 
     def __init__(
@@ -39,12 +38,14 @@ class GrpcPlayerLink:
         conversation: Conversation,
         process: PlayerProcess | None,
         server: ExchangeServer,
+        note_after_s: float,
     ) -> None:
         self._assignment = assignment
         self._limits = limits
         self._talk = conversation
         self._process = process
         self._server = server
+        self._note_after_s = note_after_s
         self._is_closed = False
         self.on_note: Callable[[str], None] = _log_note
         self.on_lost: Callable[[PlayerError], None] = _ignore_loss
@@ -70,7 +71,7 @@ class GrpcPlayerLink:
         note = None
         if self._process is not None:
             self._process.start(self._note_exit)
-            note = asyncio.get_running_loop().call_later(NOTE_AFTER_S, self._tell_silence)
+            note = asyncio.get_running_loop().call_later(self._note_after_s, self._tell_silence)
         else:
             self.on_note(
                 f"{self._talk.place.environment}: listening on port {self._assignment.port}; "
@@ -114,6 +115,10 @@ class GrpcPlayerLink:
             raise failure from error
         except PlayerDiedError as error:
             raise await self._death(error) from error
+        except asyncio.CancelledError:
+            # The reply may still come, and must not be taken for the reply to another order.
+            self._server.fail(self._died(f"{self._where()}: the exchange was abandoned; close this link."))
+            raise
         try:
             return self._talk.accept(body)
         except PlayerDiedError as error:
@@ -181,8 +186,8 @@ class GrpcPlayerLink:
         if not self._server.has_session:
             with contextlib.suppress(Exception):
                 self.on_note(
-                    f"{self._talk.place.environment}: the player has not connected within {NOTE_AFTER_S:.0f} s; "
-                    f"{self._situation()}. Waiting until {self._limits.start_timeout_s:.0f} s have passed "
+                    f"{self._talk.place.environment}: the player has not connected within {self._note_after_s:g} s; "
+                    f"{self._situation()}. Waiting until {self._limits.start_timeout_s:g} s have passed "
                     "(--timeout-wait)."
                 )
 

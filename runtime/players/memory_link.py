@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from runtime.errors import PlayerDiedError, PlayerError, PlayerTimeoutError
+from runtime.errors import EnvironmentFactoryError, PlayerDiedError, PlayerError, PlayerTimeoutError, UsageError
 from runtime.experience.actions import Actions
 from runtime.messages import EnvAssignment
 from runtime.players.conversation import Conversation
@@ -57,7 +57,10 @@ class MemoryPlayerLink:
 
     async def start(self) -> PlayerHello:
         """Opens the player and agrees on a version. Raises as `GrpcPlayerLink.start` does, but never for a port."""
-        self._player = self._open_player()
+        try:
+            self._player = self._open_player()
+        except (UsageError, OSError) as error:
+            raise self._lost(EnvironmentFactoryError, f"could not be opened: {error}") from error
         limit = self._limits.start_timeout_s
         began = time.monotonic()
         hello, answer = self._talk.meet(await self._call(None, limit), pid=0)

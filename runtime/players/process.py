@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from runtime.errors import EnvironmentFactoryError
+from runtime.errors import EnvironmentFactoryError, UsageError
 from runtime.players.leash import leashed_command
 from runtime.players.places import Place
 
@@ -42,16 +42,28 @@ def player_environment(base: Mapping[str, str], *, run: str, env_id: int) -> dic
 
 
 class PlayerProcess:
-    """One launched player. All methods are called on the loop that started it."""
+    """One launched player. All methods are called on the loop that started it.
 
-    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], log: Path | None, place: Place) -> None:
-        self._command = list(command)
+    find_command: called by `start`; may raise UsageError. uses_pidfd: watch by a descriptor, not a thread.
+    """
+
+    def __init__(
+        self,
+        find_command: Callable[[], Sequence[str]],
+        *,
+        env: Mapping[str, str],
+        log: Path | None,
+        place: Place,
+        uses_pidfd: bool = hasattr(os, "pidfd_open"),
+    ) -> None:
+        self._find_command = find_command
         self._env = dict(env)
         self._log = log
         self._place = place
         self._popen: subprocess.Popen[bytes] | None = None
         self._exited: asyncio.Future[int] | None = None
         self._on_exit: Callable[[], None] = lambda: None
+        self._uses_pidfd = uses_pidfd
         self._pidfd = -1
         self._pipe = -1
         self._printed = 0
@@ -79,15 +91,19 @@ class PlayerProcess:
     def start(self, on_exit: Callable[[], None]) -> None:
         """Launches the player. `on_exit` is called once, on the loop, when its process has ended.
 
-        Raises EnvironmentFactoryError when the system cannot start it.
+        Raises EnvironmentFactoryError when there is no such player, or the system cannot start it.
         """
         loop = asyncio.get_running_loop()
         self._on_exit = on_exit
+        try:
+            command = list(self._find_command())
+        except UsageError as error:
+            raise self._not_started(str(error)) from error
         read_end, write_end = os.pipe()
         try:
             # On the loop's own thread: a leash may follow the thread that forks.
             self._popen = subprocess.Popen(
-                leashed_command(self._command, os.getpid()),
+                leashed_command(command, os.getpid()),
                 stdin=subprocess.DEVNULL,
                 stdout=write_end,
                 stderr=write_end,
@@ -96,10 +112,7 @@ class PlayerProcess:
             )
         except OSError as error:
             os.close(read_end)
-            text = f"{self._place.environment}: the player {self._command[0]!r} could not be started: {error}."
-            raise EnvironmentFactoryError(
-                text, env_id=self._place.env_id, incarnation=self._place.incarnation
-            ) from error
+            raise self._not_started(f"the player {command[0]!r} could not be started: {error}.") from error
         finally:
             os.close(write_end)
         self._exited = loop.create_future()
@@ -137,8 +150,14 @@ class PlayerProcess:
                 return f"its process (pid {self.pid}) was ended by {signal.Signals(-code).name}{self._last_lines()}"
         return f"its process (pid {self.pid}) ended with exit code {code}{self._last_lines()}"
 
+    def _not_started(self, text: str) -> EnvironmentFactoryError:
+        place = self._place
+        return EnvironmentFactoryError(
+            f"{place.environment}: {text}", env_id=place.env_id, incarnation=place.incarnation
+        )
+
     def _watch(self, loop: asyncio.AbstractEventLoop, popen: subprocess.Popen[bytes]) -> None:
-        if hasattr(os, "pidfd_open"):
+        if self._uses_pidfd:
             with contextlib.suppress(OSError):  # old kernels
                 self._pidfd = os.pidfd_open(popen.pid)
                 loop.add_reader(self._pidfd, self._reap)

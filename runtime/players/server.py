@@ -12,7 +12,7 @@ from collections.abc import Callable
 import grpc
 import grpc.aio
 
-from runtime.errors import PlayerDiedError, PlayerError
+from runtime.errors import InternalError, PlayerDiedError, PlayerError
 from runtime.players.handshake import EXCHANGE_PATH, EXCHANGE_PATH_GEN1, refuse_gen1
 from runtime.players.places import Place
 from runtime.players.ports import endpoint, port_in_use, usable_addresses
@@ -76,8 +76,11 @@ class ExchangeServer:
     async def next_call(self, timeout_s: float | None) -> bytes:
         """The body of the player's next request.
 
-        Raises TimeoutError after `timeout_s` (None: never), and whatever `fail` was given.
+        Raises TimeoutError after `timeout_s` (None: never), and whatever `fail` was given; InternalError when somebody
+        waits already.
         """
+        if self._waiter is not None:
+            raise InternalError(f"{self._place.environment}: two exchanges at once; a link takes one after the other.")
         if self._failure is not None:
             raise self._failure
         if self._arrived is not None:

@@ -277,6 +277,12 @@ def test_an_executable_that_the_system_cannot_start_is_named(tmp_path: Path) -> 
         run(closing(link, driven(link, 0)))
 
 
+def test_an_executable_that_is_gone_is_named_by_start(tmp_path: Path) -> None:
+    link = UnityPlayerFactory(target=str(tmp_path / "Gone")).open_link(assignment(8), LIMITS)
+    with pytest.raises(EnvironmentFactoryError, match=r"environment 8 .*player not found: .*Gone"):
+        run(closing(link, driven(link, 0)))
+
+
 def test_closing_is_polite_and_may_be_repeated(tmp_path: Path) -> None:
     logs = tmp_path / "run_logs"
     logs.mkdir()

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import threading
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -105,6 +106,8 @@ def test_unity_environment_has_the_surface_of_the_seed() -> None:
             env.step({"Else": [[1]]})
         with pytest.raises(ShapeError, match="outside its branches"):
             env.step({"Basic": [[5]]})
+        with pytest.raises(UsageError, match="expected \\(1, 1\\)"):
+            env.step([["right"]])
         with pytest.raises(UsageError, match="'size' is 'big'; expected a number"):
             env.reset({"size": "big"})  # type: ignore[dict-item] # a user's mistake
     env.close()
@@ -135,6 +138,16 @@ def test_an_installed_player_is_launched_like_a_unity_build(tmp_path: Path) -> N
         env.reset()
         assert env.step()["Constant"].rewards.tolist() == [1.0] * len(env.step()["Constant"].agents)
     assert (tmp_path / "Player-0.log").exists()
+
+
+def test_an_environment_whose_player_dies_at_the_start_leaves_no_thread(tmp_path: Path) -> None:
+    file = tmp_path / "broken.x86_64"
+    file.write_text("#!/bin/sh\nexit 3\n")
+    file.chmod(0o755)
+    before = {each.name for each in threading.enumerate()}
+    with pytest.raises(PlayerDiedError, match=r"environment 4 .*exit code 3"):
+        UnityEnvironment(str(file), 4, free_port() - 4)
+    assert "UnityEnvironment 4" not in {each.name for each in threading.enumerate()} - before
 
 
 def test_an_editor_is_one_environment() -> None:

@@ -245,6 +245,11 @@ def test_impossible_shapes_are_refused(shape: tuple[int, ...]) -> None:
         decode(output_message([Moment(brain, (agent,))], announced=[brain]))
 
 
+def test_a_flood_of_announcements_is_refused() -> None:
+    with pytest.raises(PlayerProtocolError, match="more than 1000 brains"):
+        decode(output_message(announced=[simple_brain(f"Bot{each}") for each in range(1001)]))
+
+
 def test_a_brain_without_a_name_is_refused() -> None:
     with pytest.raises(PlayerProtocolError, match="without a name"):
         decode(output_message(announced=[simple_brain("")]))

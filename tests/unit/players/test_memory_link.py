@@ -3,17 +3,34 @@
 import asyncio
 from collections import deque
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 import cloudpickle
 import pytest
 
-from runtime.errors import PlayerDiedError, PlayerTimeoutError, ShapeError, UsageError, VersionMismatchError
+from runtime.errors import (
+    EnvironmentFactoryError,
+    PlayerDiedError,
+    PlayerProtocolError,
+    PlayerTimeoutError,
+    ShapeError,
+    UsageError,
+    VersionMismatchError,
+)
 from runtime.players.conversation import Conversation
 from runtime.players.factories import MemoryPlayerFactory, player_factory
 from runtime.players.links import LinkLimits
 from runtime.players.memory_link import MemoryPlayerLink
-from runtime.players.side_channels import EngineSettings, engine_configuration, environment_parameters
+from runtime.players.side_channels import (
+    STATS,
+    EngineSettings,
+    Stat,
+    StatAggregation,
+    container,
+    engine_configuration,
+    environment_parameters,
+)
 from runtime.players.wire import communicator_pb2 as pb
 from tests.support.player_links import Driver, assignment
 from tests.support.player_messages import Moment, introduction_message, output_message, simple_agent, simple_brain
@@ -105,6 +122,35 @@ def test_engine_settings_are_sent_again_only_when_the_speed_changes() -> None:
     assert sent == [engine_configuration(EngineSettings()), b"", engine_configuration(EngineSettings(time_scale=1.0))]
 
 
+def test_statistics_of_the_player_wait_until_they_are_taken() -> None:
+    payload = b"\x01\x00\x00\x00x" + bytes(8)
+    message = output_message(
+        [Moment(BRAIN, (simple_agent(BRAIN),))], announced=[BRAIN], side_channel=container(STATS, payload)
+    )
+    link = link_to(Tape(message))
+    run(live(link, 0))
+    assert link.conversation.side_channels.take_stats() == (Stat("x", 0.0, StatAggregation.AVERAGE),)
+
+
+def test_a_message_with_a_broken_side_channel_is_refused() -> None:
+    message = output_message([Moment(BRAIN, (simple_agent(BRAIN),))], announced=[BRAIN], side_channel=b"short")
+    with pytest.raises(PlayerProtocolError, match=r"environment 6 .*side channel"):
+        run(live(link_to(Tape(message)), 0))
+
+
+def test_a_closed_link_takes_no_orders() -> None:
+    link = link_to(Tape(FIRST, FIRST))
+
+    async def life() -> None:
+        driver = Driver(link)
+        await driver.begin()
+        await link.close()
+        with pytest.raises(PlayerDiedError, match="is closed"):
+            await driver.steps(1)
+
+    run(life())
+
+
 def test_a_player_that_ends_is_lost() -> None:
     with pytest.raises(
         PlayerDiedError, match=r"environment 6 \(incarnation 1\), env step 1: the player in memory has ended"
@@ -171,6 +217,15 @@ def test_bundled_players_are_the_same_in_memory_for_the_same_seed() -> None:
         return b"".join(each.tobytes() for each in reply.infos["Hybrid"].observations)
 
     assert run(life()) == run(life())
+
+
+def test_a_player_that_cannot_be_opened_is_named_by_start(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for target in ("fake:basik?link=memory", f"fake:basic?link=memory,journal={tmp_path / 'file' / 'folder'}"):
+        link = MemoryPlayerFactory(target=target).open_link(assignment(6, port=0), LIMITS)
+        with pytest.raises(EnvironmentFactoryError, match=r"environment 6 .*could not be opened"):
+            run(link.start())
+        run(link.close())
 
 
 def test_an_unknown_scene_is_the_users_mistake() -> None:

@@ -19,17 +19,20 @@ from runtime.players.process import PRINTED_BYTES_MAX, PlayerProcess
 Result = TypeVar("Result")
 
 
-def python(source: str, log: Path | None = None) -> PlayerProcess:
-    return PlayerProcess([sys.executable, "-c", source], env=os.environ, log=log, place=Place(1, 2))
+def python(source: str, log: Path | None = None, *, uses_pidfd: bool = True) -> PlayerProcess:
+    return PlayerProcess(
+        lambda: [sys.executable, "-c", source], env=os.environ, log=log, place=Place(1, 2), uses_pidfd=uses_pidfd
+    )
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
     return asyncio.run(asyncio.wait_for(work, 60.0))
 
 
-def test_its_end_is_told_once_and_described(tmp_path: Path) -> None:
+@pytest.mark.parametrize("uses_pidfd", [False, hasattr(os, "pidfd_open")])
+def test_its_end_is_told_once_and_described(tmp_path: Path, uses_pidfd: bool) -> None:  # noqa: FBT001 - a parameter
     lines = "\\n".join(f"line {number}" for number in range(30))
-    process = python(f"print('{lines}'); raise SystemExit(4)", tmp_path / "p.log")
+    process = python(f"print('{lines}'); raise SystemExit(4)", tmp_path / "p.log", uses_pidfd=uses_pidfd)
     told: list[str] = []
 
     async def life() -> None:
@@ -102,7 +105,7 @@ def test_it_is_not_in_our_session_so_that_interrupts_pass_it_by() -> None:
 
 
 def test_an_environment_that_the_system_refuses_is_named() -> None:
-    process = PlayerProcess([sys.executable], env={"BIG": "x" * (1 << 22)}, log=None, place=Place(1, 2))
+    process = PlayerProcess(lambda: [sys.executable], env={"BIG": "x" * (1 << 22)}, log=None, place=Place(1, 2))
 
     async def life() -> None:
         process.start(lambda: None)
@@ -123,7 +126,7 @@ def test_it_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
         "from runtime.players.process import PlayerProcess\n"
         "async def life():\n"
         "    command = [sys.executable, '-c', 'import signal; print(1, flush=True); signal.pause()']\n"
-        "    process = PlayerProcess(command, env=os.environ, log=None, place=Place(0))\n"
+        "    process = PlayerProcess(lambda: command, env=os.environ, log=None, place=Place(0))\n"
         "    process.start(lambda: None)\n"
         "    while not process.tail(): await process.wait(0.01)\n"
         "    print(process.pid, flush=True)\n"
@@ -132,7 +135,7 @@ def test_it_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
     )
     root = Path(__file__).parents[3]
     outer = PlayerProcess(
-        [sys.executable, "-c", source],
+        lambda: [sys.executable, "-c", source],
         env={**os.environ, "PYTHONPATH": str(root)},
         log=tmp_path / "p.log",
         place=Place(0),

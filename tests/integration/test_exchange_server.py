@@ -1,0 +1,277 @@
+"""The server of one player, called by clients in this process: sessions, order, sizes, strangers, and the Editor."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import grpc
+import grpc.aio
+import pytest
+
+from runtime.errors import InternalError, PlayerDiedError, PlayerTimeoutError, PortInUseError
+from runtime.messages import EnvAssignment
+from runtime.players.factories import UnityPlayerFactory
+from runtime.players.grpc_link import GrpcPlayerLink
+from runtime.players.handshake import EXCHANGE_PATH
+from runtime.players.links import LinkLimits
+from runtime.players.places import Place
+from runtime.players.ports import usable_addresses
+from runtime.players.replies import CLOSING
+from runtime.players.server import ExchangeServer
+from tests.support.player_links import Driver, assignment, scripted_factory
+from tests.support.player_messages import Moment, introduction_message, output_message, simple_agent, simple_brain
+from tests.support.ports import free_port
+from tests.support.scripted_player import READY
+
+Result = TypeVar("Result")
+Exchange = Callable[..., Any]  # `Any`: gRPC's awaitable call
+PLACE = Place(3, 1)
+BRAIN = simple_brain()
+FIRST = output_message([Moment(BRAIN, (simple_agent(BRAIN),))], announced=[BRAIN]).SerializeToString()
+WAIT_S = 20.0
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    return asyncio.run(asyncio.wait_for(work, 60.0))
+
+
+@asynccontextmanager
+async def serving(*, message_bytes_max: int = -1) -> AsyncIterator[tuple[ExchangeServer, int]]:
+    port = free_port()
+    server = ExchangeServer(PLACE, port=port, message_bytes_max=message_bytes_max)
+    await server.open()
+    try:
+        yield server, port
+    finally:
+        server.say_goodbye()
+        await server.close(0.1)
+
+
+@asynccontextmanager
+async def client(port: int, host: str = "127.0.0.1") -> AsyncIterator[Exchange]:
+    options = (("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1))
+    async with grpc.aio.insecure_channel(f"{host}:{port}", options=options) as channel:
+        yield channel.unary_unary(EXCHANGE_PATH)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_calls_are_answered_late_and_in_order(host: str) -> None:
+    async def life() -> None:
+        async with serving() as (server, port), client(port, host) as exchange:
+            for number in range(3):
+                call = exchange(b"request %d" % number, timeout=WAIT_S)
+                assert await server.next_call(WAIT_S) == b"request %d" % number
+                server.answer(b"reply %d" % number)
+                assert await call == b"reply %d" % number
+
+    if host == "[::1]" and "::1" not in usable_addresses("", free_port(), PLACE):
+        pytest.skip("no IPv6 on this machine")
+    run(life())
+
+
+def test_a_second_call_while_one_is_open_is_refused_and_changes_nothing() -> None:
+    async def life() -> None:
+        async with serving() as (server, port), client(port) as exchange:
+            call = exchange(b"one", timeout=WAIT_S)
+            assert await server.next_call(WAIT_S) == b"one"
+            with pytest.raises(grpc.aio.AioRpcError, match="one exchange at a time"):
+                await exchange(b"two", timeout=WAIT_S)
+            assert server.refused_calls == 1
+            server.answer(b"reply")
+            assert await call == b"reply"
+
+    run(life())
+
+
+def test_an_answer_that_nobody_waits_for_is_dropped() -> None:
+    async def life() -> None:
+        async with serving() as (server, port), client(port) as exchange:
+            server.answer(b"to nobody")
+            call = exchange(b"one", timeout=WAIT_S)
+            await server.next_call(WAIT_S)
+            server.answer(b"right")
+            server.answer(b"twice")
+            assert await call == b"right"
+
+    run(life())
+
+
+def test_a_player_that_cuts_the_connection_while_it_waits_is_lost_at_once() -> None:
+    async def life() -> None:
+        async with serving() as (server, port):
+            async with client(port) as exchange:
+                call = exchange(b"one", timeout=WAIT_S)
+                assert await server.next_call(WAIT_S) == b"one"
+                waiting = asyncio.ensure_future(server.next_call(WAIT_S))
+                call.cancel()
+            with pytest.raises(
+                PlayerDiedError, match=r"environment 3 \(incarnation 1\): the player closed the connection"
+            ):
+                await waiting
+            with pytest.raises(PlayerDiedError):
+                await server.next_call(WAIT_S)
+
+    run(life())
+
+
+def test_waiting_has_a_deadline_and_one_place() -> None:
+    async def life() -> None:
+        async with serving() as (server, _):
+            with pytest.raises(TimeoutError):
+                await server.next_call(0.05)
+            waiting = asyncio.ensure_future(server.next_call(0.5))
+            await asyncio.wait({waiting}, timeout=0.05)
+            with pytest.raises(InternalError, match="two exchanges at once"):
+                await server.next_call(0.05)
+            with pytest.raises(TimeoutError):
+                await waiting
+
+    run(life())
+
+
+def test_calls_after_the_end_are_answered_with_the_end() -> None:
+    async def life() -> None:
+        async with serving() as (server, port), client(port) as exchange:
+            call = exchange(b"one", timeout=WAIT_S)
+            await server.next_call(WAIT_S)
+            assert server.say_goodbye()
+            assert not server.say_goodbye()
+            assert await call == CLOSING
+            assert await exchange(b"two", timeout=WAIT_S) == CLOSING
+
+    run(life())
+
+
+def test_messages_have_no_limit_unless_one_is_set() -> None:
+    large = b"x" * (6 << 20)
+
+    async def life() -> None:
+        async with serving() as (server, port), client(port) as exchange:
+            call = exchange(large, timeout=WAIT_S)
+            assert await server.next_call(WAIT_S) == large
+            server.answer(b"fine")
+            assert await call == b"fine"
+        async with serving(message_bytes_max=1 << 20) as (_, port), client(port) as exchange:
+            with pytest.raises(grpc.aio.AioRpcError, match="larger than max") as caught:
+                await exchange(large, timeout=WAIT_S)
+            assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    run(life())
+
+
+def test_bytes_of_a_stranger_do_no_harm() -> None:
+    async def life() -> None:
+        async with serving() as (server, port), client(port) as exchange:
+            for greeting in (b"GET / HTTP/1.1\r\n\r\n", bytes(100), b"\x16\x03\x01\x02\x00" + bytes(200)):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(greeting)
+                await writer.drain()
+                writer.close()
+                await reader.read()
+            call = exchange(b"one", timeout=WAIT_S)
+            assert await server.next_call(WAIT_S) == b"one"
+            server.answer(b"reply")
+            assert await call == b"reply"
+
+    run(life())
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0"])
+def test_a_port_that_somebody_listens_on_is_refused(address: str) -> None:
+    with socket.socket() as other:
+        other.bind((address, 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(PortInUseError, match=rf"port {port} is taken.*--base-port"):
+            run(ExchangeServer(PLACE, port=port).open())
+
+
+def test_an_address_that_is_not_ours_is_named() -> None:
+    with pytest.raises(PortInUseError, match=r"cannot serve on 192\.0\.2\.1 .*--bind"):
+        usable_addresses("192.0.2.1", free_port(), PLACE)
+
+
+async def press_play(ours: EnvAssignment) -> None:
+    """What the Editor does: dial, introduce itself, ask for orders, answer a reset and a step, and hear the end."""
+    async with client(ours.port) as exchange:
+        await exchange(introduction_message().SerializeToString(), timeout=WAIT_S, wait_for_ready=True)
+        for body in (READY, FIRST, FIRST):
+            reply = await exchange(body, timeout=WAIT_S)
+        assert reply == CLOSING
+
+
+def test_the_editor_is_waited_for_without_limit_and_said_so() -> None:
+    ours = assignment(0)
+    link = UnityPlayerFactory(target=None).open_link(ours, LinkLimits(start_timeout_s=0.01))
+    assert isinstance(link, GrpcPlayerLink)
+    notes: list[str] = []
+    link.on_note = notes.append
+
+    async def life() -> None:
+        driver = Driver(link)
+        beginning = asyncio.ensure_future(driver.begin())
+        await asyncio.wait({beginning}, timeout=0.2)
+        editor = asyncio.ensure_future(press_play(ours))
+        await beginning
+        await driver.steps(1)
+        await link.close()
+        await editor
+
+    run(life())
+    assert notes == [f"environment 0 (incarnation 0): listening on port {ours.port}; press Play in the Unity Editor."]
+
+
+def test_a_player_that_has_not_connected_is_noted_once_with_port_pid_and_log(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("player")
+    factory = replace(scripted_factory(folder, "late@0:30", logs=folder), note_after_s=0.2)
+    ours = assignment(5)
+    link = factory.open_link(ours, LinkLimits(start_timeout_s=0.6))
+    assert isinstance(link, GrpcPlayerLink)
+    notes: list[str] = []
+    link.on_note = notes.append
+
+    async def life() -> int:
+        with pytest.raises(PlayerTimeoutError, match=r"not connected for 0\.6 s"):
+            await link.start()
+        pid = link.pid
+        await link.close()
+        return pid
+
+    pid = run(life())
+    (note,) = notes
+    for part in (
+        "environment 5",
+        "not connected within 0.2 s",
+        f"pid {pid}",
+        f"port {ours.port}",
+        "Player-5.log",
+        "0.6 s",
+    ):
+        assert part in note
+
+
+def test_an_abandoned_exchange_breaks_the_link_instead_of_shifting_replies() -> None:
+    ours = assignment(1)
+    link = UnityPlayerFactory(target=None).open_link(ours, LinkLimits())
+
+    async def life() -> None:
+        async with client(ours.port) as exchange:
+            starting = asyncio.ensure_future(link.start())
+            await exchange(introduction_message().SerializeToString(), timeout=WAIT_S, wait_for_ready=True)
+            order = exchange(READY, timeout=WAIT_S)
+            await starting
+            resetting = asyncio.ensure_future(link.reset({}, train_mode=True))
+            await order
+            resetting.cancel()
+            await asyncio.wait({resetting})
+            assert await exchange(FIRST, timeout=WAIT_S) == CLOSING
+            with pytest.raises(PlayerDiedError, match="the exchange was abandoned"):
+                await link.reset({}, train_mode=True)
+            await link.close()
+
+    run(life())
