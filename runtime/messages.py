@@ -288,6 +288,16 @@ class WorkerAlive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerNote:
+    """EnvWorker -> TrainerController: a line for the operator. level: `note` or `fault`."""
+
+    run: str
+    worker: int
+    level: Literal["note", "fault"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyOverdue:
     """EnvWorker -> Supervisor: a policy that was granted has not come from the PolicyHolder in `waited_s` seconds."""
 

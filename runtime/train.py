@@ -30,13 +30,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         settings = _settings(sys.argv[1:] if argv is None else argv)
     except TrainingError as error:
-        console.line(f"[ERROR] {error}")
+        _say_error(console, str(error))
         return error.exit_code
     for warning in settings.warnings:
         console.warning(warning)
     if _is_finished_already(settings, console):
         return 0
     return Training(settings, console).run()
+
+
+def _say_error(console: Console, text: str) -> None:
+    for line in text.splitlines():
+        console.line(f"[ERROR] {line}")
 
 
 def _settings(argv: Sequence[str]) -> RunSettings:
@@ -121,7 +126,7 @@ class Training:
         try:
             self._session.start()
         except TrainingError as error:
-            self._console.line(f"[ERROR] {error}")
+            _say_error(self._console, str(error))
             return error.exit_code
         try:
             self._announce()
@@ -216,7 +221,7 @@ class Training:
                 f"[INFO] Run {self._session.run_id} ended: {status.exit_reason}. {status.cause}".rstrip()
             )
         else:
-            self._console.line(f"[ERROR] Run {self._session.run_id} ended: {status.exit_reason}. {status.cause}")
+            _say_error(self._console, f"Run {self._session.run_id} ended: {status.exit_reason}. {status.cause}")
             self._session.record_exit(status.exit_reason, status.cause)
         for each in status.brains:
             mean = "no episode finished" if each.mean_reward is None else f"mean reward {each.mean_reward:.3f}"

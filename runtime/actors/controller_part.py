@@ -280,7 +280,8 @@ class ControllerPart:
     def _report(self, level: str, text: str) -> None:
         logger.info("%s", text, extra={"level_of_line": level})
         prefix = "[WARNING] " if level == "fault" else "[INFO] "
-        self._recorder.say(prefix + text)
+        for line in text.splitlines():
+            self._recorder.say(prefix + line)
 
     def _push_status(self) -> None:
         state = self._the_core.state

@@ -43,7 +43,7 @@ from runtime.messages import (
     StepInfosTaken,
     StepsTaken,
 )
-from runtime.players.links import LinkLimits, PlayerFactory, PlayerLink, PlayerReply
+from runtime.players.links import LinkLimits, PlayerFactory, PlayerLink, PlayerReply, TellingLink
 
 logger = logging.getLogger(__name__)
 
@@ -206,6 +206,9 @@ class WorkerEngine:
         link = self._factory.open_link(assignment, limits)
         seat = Seat(assignment, link, BlockBuilder(assignment.env_id, assignment.incarnation))
         self._seats[assignment.env_id] = seat
+        if isinstance(link, TellingLink):
+            link.on_note = lambda text: self._report("note", text)
+            link.on_lost = lambda error: self._lost_between(seat, error)
         before = self._closing.get(assignment.env_id)
 
         async def connect() -> None:
@@ -219,6 +222,12 @@ class WorkerEngine:
             self.deliver(connected)
 
         self._spawn(seat, connect)
+
+    def _lost_between(self, seat: Seat, error: PlayerError) -> None:
+        """A player is gone while nothing is asked of it; an exchange under way finds out by itself."""
+        if seat.task is None or seat.task.done():
+            seat.phase = "idle"
+            self._fail(seat, _kind_of(error), str(error))
 
     def _know(self, seat: Seat, brains: tuple[BrainParameters, ...]) -> None:
         for brain in brains:

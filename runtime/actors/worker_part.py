@@ -14,7 +14,7 @@ from runtime.actors.engine import WorkerEngine
 from runtime.actors.parts import Host
 from runtime.decisions.effects import CONTROLLER, SUPERVISOR, Role
 from runtime.errors import TrainingError
-from runtime.messages import PlayerLost, StartWorker
+from runtime.messages import PlayerLost, StartWorker, WorkerNote
 
 ABANDON_S = 4.0
 
@@ -29,6 +29,7 @@ class WorkerPart:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name=f"EnvWorker {worker}", daemon=True)
         self._engine: WorkerEngine | None = None
+        self._run_id = ""
 
     def begin(self) -> None:
         """The loop turns from here on."""
@@ -70,6 +71,7 @@ class WorkerPart:
             self._start(message)
 
     def _start(self, start: StartWorker) -> None:
+        self._run_id = start.run
         try:
             self._engine = WorkerEngine(start, self._send, self._tell)
             self._engine.begin()
@@ -92,4 +94,8 @@ class WorkerPart:
         self._host.post(lambda: self._host.send(to, message))
 
     def _tell(self, level: str, text: str) -> None:
+        note = WorkerNote(
+            run=self._run_id, worker=self._worker, level="fault" if level == "fault" else "note", text=text
+        )
         self._host.post(lambda: self._report(level, text))
+        self._send(CONTROLLER, note)

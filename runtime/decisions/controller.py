@@ -41,7 +41,7 @@ from runtime.decisions.effects import (
     WriteSummary,
     worker_role,
 )
-from runtime.decisions.ledger import EnvRecord, behaviors_of, seen_incarnation, unreported_bound
+from runtime.decisions.ledger import EnvRecord, about, behaviors_of, seen_incarnation, unreported_bound
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId, Incarnation
 from runtime.learner import PolicyRelease
@@ -58,6 +58,7 @@ from runtime.messages import (
     StopRequest,
     WorkerAlive,
     WorkerFailed,
+    WorkerNote,
     WorkerOverdue,
     WorkerReady,
 )
@@ -136,6 +137,8 @@ def _decide(state: ControllerState, message: object, now_s: float) -> Decision:
             return end.save_finished(state, message)
         case WorkerAlive():
             return state, ()
+        case WorkerNote():
+            return state, (Report(message.level, message.text),)
         case PlayerLost():
             return _player_lost(state, message)
         case WorkerFailed():
@@ -255,7 +258,7 @@ def _player_lost(state: ControllerState, message: PlayerLost) -> Decision:
     if record is None or message.incarnation < record.incarnation:
         return _stale(state, message)
     record = seen_incarnation(record, message.incarnation, message.worker)
-    text = f"environment {message.env_id} (incarnation {message.incarnation}): {message.cause}"
+    text = about(message.env_id, message.incarnation, message.cause)
     told: Effects = () if state.ending is not None else (Report("fault", text), PushStatus())
     if record.state == "lost":
         return _with_env(state, record), told

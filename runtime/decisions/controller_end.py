@@ -101,9 +101,8 @@ def begin_end(state: ControllerState, ending: Ending) -> Decision:
         return state, ()
     deadline_s = state.options.stop_deadline_s
     state = replace(state, ending=ending, phase=ControllerPhase.STOPPING)
-    told: Effects = (Report("fault", ending.cause),) if ending.cause and ending.exit_code else ()
-    if ending.cause and not ending.exit_code:
-        told = (Report("note", ending.cause),)
+    # What made a run fail is shown with its end, once.
+    told: Effects = (Report("note", ending.cause),) if ending.cause and not ending.exit_code else ()
     stop = StopRequest(run=state.options.run, reason=ending.reason, saves=ending.saves, deadline_s=deadline_s / 2)
     asked = tuple(Send(worker_role(worker), stop) for worker in sorted(state.workers))
     blocks = tuple(block for env_id in sorted(state.round_blocks) for block in state.round_blocks[env_id])

@@ -97,6 +97,11 @@ def seen_incarnation(record: EnvRecord, incarnation: Incarnation, worker: int) -
     )
 
 
+def about(env_id: int, incarnation: int, cause: str) -> str:
+    """A cause that names its environment, whoever wrote it."""
+    return cause if cause.startswith("environment ") else f"environment {env_id} (incarnation {incarnation}): {cause}"
+
+
 Verdict = Literal["accept", "duplicate", "stale", "gap"]
 
 

@@ -26,6 +26,7 @@ from runtime.decisions.effects import (
     TimerFired,
     worker_role,
 )
+from runtime.decisions.ledger import about
 from runtime.decisions.policy_holder import From
 from runtime.decisions.restarts import RestartBudget, RestartLimits
 from runtime.errors import ActorProtocolError
@@ -279,7 +280,7 @@ def _player_lost(state: SupervisorState, message: PlayerLost, now_s: float) -> t
     if message.incarnation != state.incarnations.get(env_id) or _is_ending(state):
         return replace(state, dropped=state.dropped + 1), ()
     budget = state.env_budgets[env_id]
-    cause = f"environment {env_id} (incarnation {message.incarnation}): {message.cause}"
+    cause = about(env_id, message.incarnation, message.cause)
     if message.kind not in RESTARTABLE_LOSSES:
         return _deny(state, cause)
     refusal = budget.refusal(now_s)

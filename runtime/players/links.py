@@ -6,10 +6,11 @@ deadline, given when the link is opened; failures are raised as `PlayerError`s t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from runtime.errors import PlayerError
 from runtime.experience.actions import Actions
 from runtime.experience.brains import AllBrainInfo, BrainParameters
 from runtime.messages import EnvAssignment
@@ -45,6 +46,17 @@ class LinkLimits:
     start_timeout_s: float = 60.0
     step_timeout_s: float = 60.0
     close_timeout_s: float = 3.0
+
+
+@runtime_checkable
+class TellingLink(Protocol):
+    """A link that also tells of what happens between exchanges; both may be set any time before `start`.
+
+    on_note: a sentence for the operator, such as that a player has not connected yet. on_lost: the player is gone.
+    """
+
+    on_note: Callable[[str], None]
+    on_lost: Callable[[PlayerError], None]
 
 
 class PlayerLink(Protocol):
