@@ -83,6 +83,11 @@ class UnityEnvironment(BaseUnityEnvironment):
                 f"worker_id {worker_id} without file_name: the Editor is one environment; use worker_id 0."
             )
         default_port = DEFAULT_EDITOR_PORT if file_name is None else BASE_ENVIRONMENT_PORT
+        port = (default_port if base_port is None else base_port) + worker_id
+        if worker_id < 0 or not 0 < port < 1 << 16:
+            raise UsageError(f"worker_id {worker_id} on port {port}; expected a number from 0, and a port up to 65535.")
+        if not -(1 << 31) <= seed < 1 << 31:
+            raise UsageError(f"seed {seed}; expected an integer of 32 bits, which is all that the protocol carries.")
         self._worker_id = worker_id
         self._brains: dict[str, BrainParameters] = {}
         self._parameters: dict[str, float] = {}
@@ -99,7 +104,7 @@ class UnityEnvironment(BaseUnityEnvironment):
             env_id=EnvId(worker_id),
             incarnation=Incarnation(0),
             seed=seed,
-            port=(default_port if base_port is None else base_port) + worker_id,
+            port=port,
         )
         limits = LinkLimits(start_timeout_s=timeout_wait, step_timeout_s=timeout_wait)
         self._link: PlayerLink | None = factory.open_link(assignment, limits)

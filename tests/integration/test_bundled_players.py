@@ -150,6 +150,15 @@ def test_an_environment_whose_player_dies_at_the_start_leaves_no_thread(tmp_path
     assert "UnityEnvironment 4" not in {each.name for each in threading.enumerate()} - before
 
 
+@pytest.mark.parametrize(
+    ("worker_id", "base_port", "seed", "words"),
+    [(-1, 5005, 0, "worker_id -1"), (3, 65_534, 0, "port 65537"), (0, 5005, 1 << 31, "seed 2147483648")],
+)
+def test_numbers_that_cannot_be_are_the_users_mistake(worker_id: int, base_port: int, seed: int, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        UnityEnvironment("fake:basic", worker_id, base_port, seed)
+
+
 def test_an_editor_is_one_environment() -> None:
     with pytest.raises(UsageError, match="the Editor is one environment"):
         UnityEnvironment(None, worker_id=1)
