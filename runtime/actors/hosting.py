@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 import socket
 from collections import deque
@@ -34,7 +35,7 @@ from thespian.actors import (
 from runtime.actors.envelopes import Envelope, UnsendableError, check_sendable
 from runtime.actors.spawning import is_run_process, restore_logging
 
-__all__ = ["Child", "Envelope", "HostedActor", "Start", "UnsendableError", "check_sendable"]
+__all__ = ["Child", "Envelope", "HostedActor", "Start", "Started", "UnsendableError", "check_sendable"]
 
 EARLY_MESSAGES_MAX: Final = 1000
 # Thespian catches every signal in Python. For these the handler would return into the faulting instruction, for ever.
@@ -48,10 +49,19 @@ class Start:
     """Creator -> new actor, before anything else: who it is, and what `HostedActor.start` is given.
 
     role: how `ps` and logs show the process, such as "EnvWorker 0". context: anything that can be pickled.
+    is_answered: whether a `Started` is to be sent back before `HostedActor.start` is called.
     """
 
     role: str
     context: object = None
+    is_answered: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """New actor -> creator, if the Start asked for it: the pid of its process."""
+
+    pid: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,6 +202,8 @@ class HostedActor(Actor):  # type: ignore[misc,unused-ignore]
     def _deliver(self, message: Any, sender: Any) -> None:
         if isinstance(message, Start) and not self._is_started:
             self._is_started = True
+            if message.is_answered:
+                self.send(sender, Started(pid=os.getpid()))
             self._begin(message)
             early, self._early = self._early, []
             for earlier, its_sender in early:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import Any, Self
 
 from thespian.actors import ActorSystem, ActorSystemMessage
 
-from runtime.actors.deathwatch import life_of
+from runtime.actors.deathwatch import Life, life_of
 from runtime.actors.envelopes import Envelope
+from runtime.actors.hosting import Child, HostedActor, Start, Started
 from runtime.actors.rltcp import CLOSE_S_MAX, START_S_MAX, ActorSystemBase, ActorSystemError, new_settings
 from runtime.actors.sweep import run_processes, sweep_run
 
@@ -82,6 +85,7 @@ class SystemHandle(_Talk):
         super().__init__(system)
         self._base = base
         self._is_closed = False
+        self._lives: dict[int, Life] = {}
 
     @property
     def marker(self) -> str:
@@ -103,6 +107,29 @@ class SystemHandle(_Talk):
     def is_alive(self) -> bool:
         """Whether the admin runs; without it nothing of the system stays."""
         return not self._is_closed and self._base.admin_process.is_alive()
+
+    def create(self, actor_class: type[HostedActor], start: Start, timeout_s: float = START_S_MAX) -> Child:
+        """A new actor that has got `start`, and its pid; messages that come meanwhile are dropped.
+
+        Raises ActorSystemError if it does not answer in time. Nobody else is told of its end: ask `has_ended`.
+        """
+        deadline = time.monotonic() + timeout_s
+        address = self.system.createActor(actor_class)
+        answer = self.ask(address, replace(start, is_answered=True), max(0.0, deadline - time.monotonic()))
+        while not isinstance(answer, Started):
+            if (left := deadline - time.monotonic()) <= 0:
+                raise ActorSystemError(
+                    f"{start.role} did not answer within {timeout_s:g} s; the log of the run says why"
+                )
+            answer = self.listen(left)
+        self._lives[answer.pid] = life_of(answer.pid)
+        return Child(address, answer.pid)
+
+    def has_ended(self, child: Child) -> bool:
+        """Whether the process of an actor made by `create` has ended."""
+        assert child.pid is not None
+        life = self._lives[child.pid]
+        return life.started is None or life_of(life.pid) != life
 
     def pids(self) -> tuple[int, ...]:
         """All living processes of the system: admin, logger, actors, and what they started (players)."""

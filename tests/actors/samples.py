@@ -28,6 +28,13 @@ class Slow(Echo):
         super().__init__()
 
 
+class Mute(HostedActor):
+    """Never gets to its Start."""
+
+    def receiveMessage(self, _msg: Any, _sender: Any) -> None:  # noqa: N802
+        return
+
+
 class Plain(Actor):
     """An actor without our base class, as another program would write it."""
 

@@ -6,6 +6,7 @@ import signal
 import time
 
 import pytest
+from thespian.actors import ActorExitRequest
 
 from runtime.actors.system import SystemHandle
 from tests.actors.samples import Parent, PlainParent
@@ -51,6 +52,18 @@ def test_the_end_of_a_starting_child_is_noticed(system: SystemHandle, seed: int)
         assert message is not None, f"missed, seed {seed}, kill {number}"
         delays.append(message[2] - begin)
     assert max(delays) < NOTICED_S_MAX, delays
+
+
+def test_a_child_that_is_told_to_exit_does_so_promptly_and_is_told_as_ended(system: SystemHandle) -> None:
+    parent = started(system, Parent)
+    _, index, _ = system.ask(parent, ("create", "echo"), ANSWER_S)
+    child = system.ask(parent, ("address", index), ANSWER_S)
+    assert system.ask(child, 1, ANSWER_S) is not None
+    begin = time.monotonic()
+    system.tell(child, ActorExitRequest())
+    assert heard(system, exit_of(index)) is not None
+    assert time.monotonic() - begin < 2.0
+    assert heard(system, exit_of(index), timeout_s=0.3) is None
 
 
 def test_the_end_of_a_child_is_told_once(system: SystemHandle) -> None:

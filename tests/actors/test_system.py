@@ -15,10 +15,11 @@ import pytest
 from thespian.actors import ActorSystem, ActorSystemException
 
 from runtime.actors.deathwatch import life_of
+from runtime.actors.hosting import Start
 from runtime.actors.rltcp import ActorSystemBase
 from runtime.actors.sweep import wait_until_gone
 from runtime.actors.system import ActorSystemError, SystemHandle, open_actor_system
-from tests.actors.samples import Echo, Parent, Slow, Witness
+from tests.actors.samples import Echo, Mute, Parent, Slow, Witness
 from tests.actors.steps import ANSWER_S, heard, listening_ports, started
 
 CLOSE_S_MAX = 5.0
@@ -245,6 +246,25 @@ def test_an_actor_that_cannot_start_is_reported_to_the_outside(system: SystemHan
 def test_records_of_actors_go_to_the_file_of_the_run_with_their_fields(system: SystemHandle, log_file: Path) -> None:
     assert system.ask(started(system, Parent), "log", ANSWER_S) == "logged"
     assert "WARNING samples: worker restarted worker=3 incarnation=2\n" in log_file.read_text()
+
+
+def test_a_killed_top_actor_takes_its_children_with_it_and_is_seen_to_have_ended(system: SystemHandle) -> None:
+    top = system.create(Parent, Start(role="Supervisor"))
+    assert top.pid in system.pids()
+    assert not system.has_ended(top)
+    _, index, child_pid = system.ask(top.address, ("create", "echo"), ANSWER_S)
+    child = system.ask(top.address, ("address", index), ANSWER_S)
+    assert system.ask(child, 1, ANSWER_S) == (child_pid, 1)
+    lives = [life_of(top.pid or 0), life_of(child_pid)]
+    os.kill(top.pid or 0, signal.SIGKILL)
+    assert wait_until_gone(lives, 3.0) == []
+    assert system.has_ended(top)
+    assert system.is_alive()
+
+
+def test_an_actor_that_never_starts_is_given_up(system: SystemHandle) -> None:
+    with pytest.raises(ActorSystemError, match="nobody did not answer within 0.5 s; the log of the run says why"):
+        system.create(Mute, Start(role="nobody"), timeout_s=0.5)
 
 
 def test_a_system_outlives_the_thread_that_opened_it(log_file: Path) -> None:
