@@ -263,7 +263,7 @@ def test_a_killed_top_actor_takes_its_children_with_it_and_is_seen_to_have_ended
 
 
 def test_an_actor_that_never_starts_is_given_up(system: SystemHandle) -> None:
-    with pytest.raises(ActorSystemError, match="nobody did not answer within 0.5 s; the log of the run says why"):
+    with pytest.raises(ActorSystemError, match=r"nobody did not answer within 0\.5 s; the log of the run says why"):
         system.create(Mute, Start(role="nobody"), timeout_s=0.5)
 
 
