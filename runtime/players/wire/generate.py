@@ -1,4 +1,4 @@
-"""Writes `communicator_pb2.py` and its type stub from `communicator.proto`: `python -m runtime.players.wire.generate`.
+"""Writes the `*_pb2.py` modules and type stubs from the schemas beside it: `python -m runtime.players.wire.generate`.
 
 The output is checked in; a test compares it with what this script writes now. It needs grpcio-tools of the version
 named below, which only developers install: another version may emit code that older protobuf runtimes refuse.
@@ -14,8 +14,8 @@ from pathlib import Path
 GRPCIO_TOOLS = "1.76.0"
 WIRE = Path(__file__).resolve().parent
 ROOT = WIRE.parents[2]
-PROTO = "runtime/players/wire/communicator.proto"
-GENERATED = ("communicator_pb2.py", "communicator_pb2.pyi")
+SCHEMAS = ("communicator", "communicator_gen1")
+GENERATED = tuple(f"{schema}_pb2{suffix}" for schema in SCHEMAS for suffix in (".py", ".pyi"))
 
 
 class GeneratorError(RuntimeError):
@@ -35,14 +35,15 @@ def generate(folder: Path) -> tuple[Path, ...]:
         )
     from grpc_tools import protoc  # absent in a user's installation
 
-    arguments = ["protoc", f"--proto_path={ROOT}", f"--python_out={folder}", f"--pyi_out={folder}", str(ROOT / PROTO)]
+    schemas = [str(WIRE / f"{schema}.proto") for schema in SCHEMAS]
+    arguments = ["protoc", f"--proto_path={ROOT}", f"--python_out={folder}", f"--pyi_out={folder}", *schemas]
     if protoc.main(arguments) != 0:
-        raise GeneratorError(f"the generator refused {PROTO}; its reasons stand above")
-    return tuple(folder / Path(PROTO).parent / name for name in GENERATED)
+        raise GeneratorError(f"the generator refused one of {', '.join(schemas)}; its reasons stand above")
+    return tuple(folder / WIRE.relative_to(ROOT) / name for name in GENERATED)
 
 
 def main() -> int:
-    """Exit code: 0 when both files were written, 1 otherwise with the reason on standard error."""
+    """Exit code: 0 when every file was written, 1 otherwise with the reason on standard error."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             files = generate(Path(folder))
