@@ -58,7 +58,7 @@ def decode_arrays(content: bytes) -> dict[str, Array]:
 
 def _array(data: memoryview, entry: Mapping[str, object]) -> Array:
     offsets, shape = entry["data_offsets"], entry["shape"]
-    assert isinstance(offsets, list)
-    assert isinstance(shape, list)
+    if not isinstance(offsets, list) or not isinstance(shape, list):
+        raise TypeError("offsets and shape that are not lists")
     start, end = offsets
     return np.frombuffer(data[start:end], _CODES[str(entry["dtype"])]).reshape(shape)

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from runtime.experience.brains import (
     ActionSpec,
@@ -284,5 +283,3 @@ def walkers(learner: Learner, brain: BrainParameters, *, seed: int = 0, steps: i
     first, rest = random_life(brain, seed=seed, agents=agents, steps=steps)
     feeder.reset(*first.rows)
     feeder.steps(*rest)
-
-

@@ -89,10 +89,7 @@ def test_it_equals_the_sum_of_discounted_deltas(
 ) -> None:
     ends[-1] = "terminal"
     continues = [end != "terminal" for end in ends]
-    deltas = [
-        rewards[t] + gamma * (values[t + 1] if continues[t] else 0.0) - values[t]
-        for t in range(ROWS)
-    ]
+    deltas = [rewards[t] + gamma * (values[t + 1] if continues[t] else 0.0) - values[t] for t in range(ROWS)]
     expected = []
     for t in range(ROWS):
         last = next(u for u in range(t, ROWS) if ends[u] != "linked")

@@ -36,7 +36,9 @@ def test_a_capacity_holds_the_rows_and_few_different_ones_are_needed(
     capacity = capacity_for(rows=rows, buffer_size=buffer_size, batch_size=batch_size, epochs=3)
     assert capacity.rows >= rows
     assert capacity.batch_size <= buffer_size
-    smaller = capacity_for(rows=buffer_size + buffer_size // 4, buffer_size=buffer_size, batch_size=batch_size, epochs=3)
+    smaller = capacity_for(
+        rows=buffer_size + buffer_size // 4, buffer_size=buffer_size, batch_size=batch_size, epochs=3
+    )
     assert capacity == smaller or rows > buffer_size * 1.25
 
 

@@ -57,9 +57,7 @@ def test_the_value_error_is_the_larger_of_the_free_and_the_clipped_one_halved() 
 
 
 def test_the_total_is_policy_plus_value_minus_the_entropy_bonus() -> None:
-    parts = loss(
-        ratio=[1.1], advantage=[2.0], value=[1.0], old_value=[1.0], target=[0.0], entropy=0.7, beta=0.01
-    )
+    parts = loss(ratio=[1.1], advantage=[2.0], value=[1.0], old_value=[1.0], target=[0.0], entropy=0.7, beta=0.01)
     assert float(parts.total) == pytest.approx(-2.2 + 0.5 - 0.007, rel=1e-6)
 
 
@@ -114,9 +112,7 @@ def test_log_probability_and_entropy_are_those_of_a_masked_hybrid_distribution(
     allowed: tuple[list[bool], list[bool]],
 ) -> None:
     choice = [branch.index(True) for branch in allowed]
-    outputs = PolicyOutputs(
-        tf.constant([mean]), tf.constant(log_std), tf.constant([logits]), tf.zeros([1, 1])
-    )
+    outputs = PolicyOutputs(tf.constant([mean]), tf.constant(log_std), tf.constant([logits]), tf.zeros([1, 1]))
     found = POLICY.log_probability_and_entropy(
         outputs,
         tf.constant([sample]),

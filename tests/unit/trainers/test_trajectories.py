@@ -248,7 +248,12 @@ def everything(learner: PPOLearner) -> tuple[object, ...]:
     behavior = learner._behaviors["Walker"]
     found = batch(behavior)
     arrays = tuple(getattr(found, name).tobytes() for name in Batch.__slots__ if name != "count")
-    return arrays, behavior.progress(is_training=True), sorted(behavior.episodes.recent), sorted(behavior.episodes.fresh)
+    return (
+        arrays,
+        behavior.progress(is_training=True),
+        sorted(behavior.episodes.recent),
+        sorted(behavior.episodes.fresh),
+    )
 
 
 lives = st.tuples(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 30))

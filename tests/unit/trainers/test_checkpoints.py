@@ -1,0 +1,250 @@
+"""Checkpoints: complete or refused, and training goes on from them bit for bit."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime.errors import StorageError, UsageError
+from runtime.learner import Learner
+from tests.support.experience_streams import (
+    Feeder,
+    random_life,
+    small_brain,
+    small_learner,
+    small_settings,
+    walkers,
+)
+from trainers.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from trainers.learner import PPOLearner
+from trainers.tensors_file import decode_arrays, encode_arrays
+
+BRAIN = small_brain()
+CHECKPOINT = Checkpoint(
+    {"b/x": np.arange(6, dtype=np.float32).reshape(2, 3), "a": np.zeros((0, 2), np.int64)}, {"n": 1}
+)
+
+
+def update(learner: Learner, name: str = "Walker") -> None:
+    learner.finish_update(learner.begin_update(name)())
+
+
+def experience(learner: Learner, *, env_id: int, seed: int, version: int) -> None:
+    feeder = Feeder(learner, BRAIN, env_id=env_id, version=version)
+    first, rest = random_life(BRAIN, seed=seed, agents=3, steps=15)
+    feeder.reset(*first.rows)
+    feeder.steps(*rest)
+
+
+def trained(*, is_normalized: bool = True) -> Learner:
+    learner = small_learner(small_settings(normalize=is_normalized), brains=[BRAIN])
+    walkers(learner, BRAIN)
+    update(learner)
+    experience(learner, env_id=1, seed=2, version=1)
+    return learner
+
+
+def test_training_goes_on_from_a_checkpoint_bit_for_bit(tmp_path: Path) -> None:
+    learner = trained()
+    learner.take_summaries()
+    learner.cut(None)
+    learner.begin_save({"lesson": 3})(tmp_path / "50")
+    again = small_learner(small_settings(normalize=True), seed=99)
+    assert again.load([tmp_path / "50"]) == {"lesson": 3, "damaged": []}
+    release = again.add_brain(BRAIN)
+    assert release is not None
+    assert release.version == 1
+    results = []
+    for one in (learner, again):
+        assert isinstance(one, PPOLearner)
+        experience(one, env_id=2, seed=7, version=1)
+        update(one)
+        experience(one, env_id=3, seed=8, version=2)
+        update(one)
+        behavior = one._behaviors["Walker"]
+        moments = behavior.weights.first.tobytes() + behavior.weights.second.tobytes()
+        results.append(
+            (one.unity_model("Walker"), moments, one.progress(), one.take_summaries(), behavior.normalizer.count)
+        )
+    assert results[0] == results[1]
+
+
+def test_saving_while_trajectories_are_open_and_an_update_runs_loses_no_transition(tmp_path: Path) -> None:
+    learner = trained()
+    buffered = learner.progress()["Walker"].buffered
+    job = learner.begin_update("Walker")
+    experience(learner, env_id=2, seed=3, version=1)
+    buffered += learner.progress()["Walker"].buffered
+    save = learner.begin_save({})
+    learner.finish_update(job())
+    save(tmp_path / "save")
+    again = small_learner(small_settings(normalize=True))
+    again.load([tmp_path / "save"])
+    again.add_brain(BRAIN)
+    progress = again.progress()["Walker"]
+    assert (progress.buffered, progress.version) == (buffered, 1)
+    update(again)
+    assert isinstance(again, PPOLearner)
+    assert np.isfinite(again._behaviors["Walker"].weights.flat).all()
+
+
+def test_saving_changes_nothing_for_the_run_that_goes_on(tmp_path: Path) -> None:
+    results = []
+    for is_saved in (False, True):
+        learner = trained()
+        if is_saved:
+            learner.begin_save({})(tmp_path / "save")
+        feeder_free = learner.progress()
+        update(learner)
+        results.append((feeder_free, learner.unity_model("Walker")))
+    assert results[0] == results[1]
+
+
+def test_a_behavior_not_met_again_stays_in_later_checkpoints(tmp_path: Path) -> None:
+    other = small_brain("Other")
+    learner = small_learner(brains=[BRAIN, other])
+    learner.begin_save({})(tmp_path / "1")
+    again = small_learner()
+    again.load([tmp_path / "1"])
+    again.add_brain(BRAIN)
+    again.begin_save({})(tmp_path / "2")
+    assert read_checkpoint(tmp_path / "1").arrays.keys() == read_checkpoint(tmp_path / "2").arrays.keys()
+
+
+def test_a_network_of_another_shape_is_refused_field_by_field(tmp_path: Path) -> None:
+    trained().begin_save({})(tmp_path / "save")
+    learner = small_learner(small_settings(hidden_units=9))
+    learner.load([tmp_path / "save"])
+    with pytest.raises(UsageError, match="hidden_units: 8 saved, 9 now; normalize: True saved, False now"):
+        learner.add_brain(BRAIN)
+
+
+def test_initializing_takes_weights_and_normaliser_and_starts_counting_at_zero(tmp_path: Path) -> None:
+    source = trained()
+    source.begin_save({})(tmp_path / "save")
+    learner = small_learner(small_settings(normalize=True))
+    learner.initialize_from([tmp_path / "save"])
+    release = learner.add_brain(BRAIN)
+    assert release is not None
+    progress = learner.progress()["Walker"]
+    assert (progress.steps, progress.version, progress.buffered, progress.episodes) == (0, 0, 0, 0)
+    assert learner.unity_model("Walker") == source.unity_model("Walker")
+    learner.begin_save({})(tmp_path / "next")
+
+
+def test_a_damaged_checkpoint_is_skipped_and_reported(tmp_path: Path) -> None:
+    learner = trained()
+    for name in ("old", "new"):
+        learner.begin_save({"name": name})(tmp_path / name)
+    path = tmp_path / "new" / "arrays.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 4
+    path.write_bytes(bytes(content))
+    found = small_learner().load([tmp_path / "new", tmp_path / "old"])
+    assert found["name"] == "old"
+    (reason,) = found["damaged"]  # type: ignore[misc]  # a list of texts
+    assert str(tmp_path / "new") in reason
+    assert "SHA-256" in reason
+
+
+def test_when_all_are_damaged_nothing_is_started(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="no checkpoint was found"):
+        small_learner().load([])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StorageError, match=r"nothing to load: .*empty.*manifest.json.*; .*missing"):
+        small_learner().load([tmp_path / "empty", tmp_path / "missing"])
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoints") / "1"
+    write_checkpoint(folder, CHECKPOINT)
+    return folder
+
+
+@settings(max_examples=100)
+@given(name=st.sampled_from(["manifest.json", "state.json", "arrays.safetensors"]), place=st.integers(0, 2**31))
+def test_cut_anywhere_a_checkpoint_is_refused(
+    written: Path, tmp_path_factory: pytest.TempPathFactory, name: str, place: int
+) -> None:
+    copy = tmp_path_factory.mktemp("cut") / "1"
+    shutil.copytree(written, copy)
+    content = (copy / name).read_bytes()
+    (copy / name).write_bytes(content[: place % len(content)])
+    with pytest.raises(StorageError):
+        read_checkpoint(copy)
+
+
+@settings(max_examples=100)
+@given(name=st.sampled_from(["state.json", "arrays.safetensors"]), place=st.integers(0, 2**31), bit=st.integers(0, 7))
+def test_a_flipped_bit_is_found(
+    written: Path, tmp_path_factory: pytest.TempPathFactory, name: str, place: int, bit: int
+) -> None:
+    copy = tmp_path_factory.mktemp("flip") / "1"
+    shutil.copytree(written, copy)
+    content = bytearray((copy / name).read_bytes())
+    content[place % len(content)] ^= 1 << bit
+    (copy / name).write_bytes(bytes(content))
+    with pytest.raises(StorageError, match="SHA-256"):
+        read_checkpoint(copy)
+
+
+def test_another_format_is_refused(written: Path, tmp_path: Path) -> None:
+    shutil.copytree(written, tmp_path / "1")
+    manifest = json.loads((written / "manifest.json").read_text())
+    (tmp_path / "1" / "manifest.json").write_text(json.dumps({**manifest, "format": 2}))
+    with pytest.raises(StorageError, match="format 2, expected 1"):
+        read_checkpoint(tmp_path / "1")
+
+
+def test_writing_again_replaces_and_leaves_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / ".saving-9").mkdir()
+    for number in (1, 2):
+        write_checkpoint(tmp_path / "1", Checkpoint(CHECKPOINT.arrays, {"n": number}))
+    assert read_checkpoint(tmp_path / "1").state == {"n": 2}
+    assert [each.name for each in tmp_path.iterdir()] == ["1"]
+
+
+def test_what_cannot_be_written_is_a_storage_error_and_leaves_the_old_one(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "1", CHECKPOINT)
+    blocker = tmp_path / "file"
+    blocker.write_text("in the way")
+    with pytest.raises(StorageError, match=r"was not written: .* \(needed .* MB.*writable folder"):
+        write_checkpoint(blocker / "1", CHECKPOINT)
+    assert read_checkpoint(tmp_path / "1").state == {"n": 1}
+
+
+def test_not_a_number_is_never_saved_in_the_state(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        write_checkpoint(tmp_path / "1", Checkpoint({}, {"reward": float("nan")}))
+    assert not (tmp_path / "1").exists()
+
+
+def test_arrays_survive_the_file_and_equal_ones_give_equal_bytes() -> None:
+    arrays = {
+        "f": np.float32([[1.5, -2]]),
+        "d": np.float64(3.5) * np.ones(()),
+        "i": np.int32([1]),
+        "l": np.int64([2**40]),
+        "u": np.uint8([255]),
+        "b": np.array([True, False]),
+        "empty": np.zeros((0, 3), np.float32),
+    }
+    decoded = decode_arrays(encode_arrays(arrays))
+    assert decoded.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert decoded[name].dtype == array.dtype
+        np.testing.assert_array_equal(decoded[name], array)
+    assert encode_arrays(arrays) == encode_arrays(dict(reversed(arrays.items())))
+
+
+@given(content=st.binary(max_size=60))
+def test_any_bytes_are_arrays_or_a_value_error(content: bytes) -> None:
+    try:
+        decode_arrays(content)
+    except ValueError:
+        pass
