@@ -1,9 +1,9 @@
 """A training run from outside: start it, watch it, stop it. What `runtime.train` and embedding programs use.
 
-    session = TrainingSession(settings, learner_factory, resumable=...)
-    session.start()
-    while not (status := session.poll(0.25)).exit_reason: ...
-    session.close()
+session = TrainingSession(settings, learner_factory, resumable=...)
+session.start()
+while not (status := session.poll(0.25)).exit_reason: ...
+session.close()
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from runtime.session_plan import Launch, make_plan, player_target
 from runtime.settings.model import Editor, RunSettings
 from runtime.settings.writing import recorded_seed, to_yaml
 
-STOP_S: Final = 9.0
+STOP_S: Final = 7.5
 SILENT_S: Final = 20.0
 
 PeekRunState = Callable[[Sequence[Path]], Mapping[str, object]]
@@ -211,10 +211,9 @@ class TrainingSession:
             if self._directory is not None:
                 self._directory.release()
 
-    def record_exit(self, reason: str, cause: str) -> None:
-        """Complete summary.json after the TrainerController could not: the reason, on top of what it wrote last."""
+    def record_exit(self, reason: str) -> None:
+        """Complete summary.json where the TrainerController could not: the reason, on top of what it wrote last."""
         path = self._the_directory.paths.summary
-        del cause  # it is on the screen; the file has a fixed set of keys
         try:
             document = json.loads(path.read_bytes())
         except (OSError, ValueError):

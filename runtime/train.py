@@ -21,7 +21,9 @@ from runtime.settings.model import Editor
 
 POLL_S = 0.25
 EXIT_CODES = {"interrupted": 130, "terminated": 143}
-HURRY_S = 2.0
+HURRY_S = 1.5
+CLOSE_S = 5.0
+LEAVE_S = 9.5
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -132,7 +134,7 @@ class Training:
             self._announce()
             status = self._watch()
         finally:
-            self._session.close(HURRY_S if len(self._signals) > 1 else 10.0)
+            self._session.close(self._close_s())
         return self._ended(status)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
@@ -164,10 +166,17 @@ class Training:
                 self._asked_s = time.monotonic()
                 self._console.line("[INFO] Stopping: the models are saved first. Once more leaves at once.")
                 self._session.request_stop(self._signals[0])
-            if self._asked_s is not None and time.monotonic() - self._asked_s > 9.5:
+            if self._asked_s is not None and time.monotonic() - self._asked_s > LEAVE_S - HURRY_S:
                 return None
             if status is not None:
                 time.sleep(POLL_S)
+
+    def _close_s(self) -> float:
+        """How long the end may take: who asked once waits ten seconds in all, who asked twice does not wait."""
+        if len(self._signals) > 1:
+            return HURRY_S
+        spent_s = 0.0 if self._asked_s is None else time.monotonic() - self._asked_s
+        return min(CLOSE_S, max(HURRY_S, LEAVE_S - spent_s))
 
     def _print_lines(self, status: Status) -> None:
         for number, text in status.lines:
@@ -214,7 +223,7 @@ class Training:
     def _ended(self, status: Status | None) -> int:
         if status is None:
             self._console.line("[WARNING] Left without waiting for the save; the last checkpoint stands.")
-            self._session.record_exit(self._signals[0], "")
+            self._session.record_exit(self._signals[0])
             return EXIT_CODES[self._signals[0]]
         if status.exit_code in (0, *EXIT_CODES.values()):
             self._console.line(
@@ -222,7 +231,7 @@ class Training:
             )
         else:
             _say_error(self._console, f"Run {self._session.run_id} ended: {status.exit_reason}. {status.cause}")
-            self._session.record_exit(status.exit_reason, status.cause)
+        self._session.record_exit(status.exit_reason)
         for each in status.brains:
             mean = "no episode finished" if each.mean_reward is None else f"mean reward {each.mean_reward:.3f}"
             self._console.line(

@@ -39,8 +39,8 @@ class ProcessSystem:
         self._run = plan.run
         self._request = 0
         context = PartContext(role=SUPERVISOR, generation=0, plan=plan)
-        self._supervisor: Any = handle.system.createActor(PartActor)  # an untyped ActorAddress
-        handle.tell(self._supervisor, Start(role="Supervisor", context=context))
+        self._child = handle.create(PartActor, Start(role="Supervisor", context=context))
+        self._supervisor: Any = self._child.address  # an untyped ActorAddress
         self._lock = threading.Lock()
         self._addresses: dict[Role, Any] = {}
         self._waiting: dict[Role, list[object]] = {}
@@ -63,7 +63,9 @@ class ProcessSystem:
 
     def lost(self) -> str:
         """As in `RunSystem`."""
-        return "" if self._handle.is_alive() else "the actor system's admin process has ended"
+        if not self._handle.is_alive():
+            return "the actor system's admin process has ended"
+        return "the Supervisor's process has ended" if self._handle.has_ended(self._child) else ""
 
     def join(self) -> None:
         """Take the TrainerController's place: its messages come to `listen`."""

@@ -43,7 +43,7 @@ class ControllerOptions:
     train_mode: bool = True
     silence_s: float = 15.0
     idle_steps: int = 500
-    stop_deadline_s: float = 8.0
+    stop_deadline_s: float = 6.0
     first_incarnation: int = 0
 
 
