@@ -112,6 +112,7 @@ class TrainingSession:
         self._incarnations = dict.fromkeys(range(settings.environment.num_envs), first_incarnation)
         self._first_incarnation = first_incarnation
         self._write_configuration()
+        self._reopen_summary()
         if settings.actor_system == "inline":
             from runtime.actors.inline import InlineSystem  # noqa: PLC0415 - only one of the systems is loaded
 
@@ -210,6 +211,15 @@ class TrainingSession:
         finally:
             if self._directory is not None:
                 self._directory.release()
+
+    def _reopen_summary(self) -> None:
+        """A run that goes on has not ended: what its earlier part wrote must not be taken for this one's end."""
+        path = self._the_directory.paths.summary
+        try:
+            document = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            return
+        write_json_atomically(path, {**document, "exit_reason": None})
 
     def record_exit(self, reason: str) -> None:
         """Complete summary.json where the TrainerController could not: the reason, on top of what it wrote last."""
