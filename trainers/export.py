@@ -1,4 +1,4 @@
-"""Policies as ONNX: the graph that acts in EnvWorkers, and the file that Unity loads (`protocol.md` G.1).
+"""Policies as ONNX: the graph that acts in EnvWorkers, and the file that Unity loads.
 
 Both hold the same trunk. The acting graph uses only operators that give a row the same bits in any batch: no Log,
 Softplus, Sin, Elu or ReduceSum. Unity's samples inside, so it may use Log.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,8 +186,13 @@ class PPOLearner:
             arrays.update(self._saved_arrays)
         clock = max([self._clock_floor, *(each.steps for each in self._clocks.values())])
         checkpoint = Checkpoint(
-            {f"{name}/{part}": array for name, parts in arrays.items() for part, array in parts.items()},
-            {"behaviors": states, "clock": clock, "run_state": dict(run_state)},
+            {
+                f"{number}/{part}": array
+                for number, name in enumerate(sorted(states))
+                for part, array in arrays[name].items()
+            },
+            # Through JSON and back: a snapshot, and an error now rather than on the learner thread.
+            {"behaviors": states, "clock": clock, "run_state": json.loads(json.dumps(dict(run_state)))},
         )
         return lambda folder: write_checkpoint(folder, checkpoint)
 
@@ -210,5 +216,5 @@ class PPOLearner:
         states = checkpoint.state["behaviors"]
         assert isinstance(states, dict)
         self._saved = dict(states)
-        self._saved_arrays = {name: parts_of(name, checkpoint.arrays) for name in states}
+        self._saved_arrays = {name: parts_of(number, checkpoint.arrays) for number, name in enumerate(sorted(states))}
         return checkpoint, [f"{each.folder}: {each.reason}" for each in damaged]

@@ -138,9 +138,9 @@ def refuse_other_brain(known: BrainParameters, brain: BrainParameters) -> None:
         )
 
 
-def parts_of(behavior: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """The arrays of one behavior in a checkpoint."""
-    return _under(f"{behavior}/", arrays)
+def parts_of(number: int, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """The arrays of one behavior in a checkpoint; behaviors are numbered in the order of their names."""
+    return _under(f"{number}/", arrays)
 
 
 def _under(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:

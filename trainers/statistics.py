@@ -58,8 +58,8 @@ class EpisodeStatistics:
         return rows[:, 0], rows[:, 1], rows[:, 2]
 
     def state(self) -> dict[str, object]:
-        """As JSON."""
-        return {"count": self.count, "recent": self.recent, "fresh": self.fresh}
+        """As JSON, independent of what happens later."""
+        return {"count": self.count, "recent": list(self.recent), "fresh": list(self.fresh)}
 
     @staticmethod
     def restored(state: Mapping[str, object]) -> EpisodeStatistics:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -273,7 +274,7 @@ def random_life(brain: BrainParameters, *, seed: int, agents: int, steps: int) -
 def feed(feeder: Feeder, steps: Sequence[Step], cuts: Iterable[int]) -> None:
     """Feeds steps in blocks that end at the given places."""
     places = sorted({0, len(steps), *(each for each in cuts if 0 < each < len(steps))})
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in pairwise(places):
         feeder.steps(*steps[start:end])
 
 

@@ -1,7 +1,8 @@
 """The whole training loop in one process: worlds of the fake Unity, the acting graph in onnxruntime, a learner."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -59,10 +60,10 @@ class Actor:
     ) -> tuple[Floats, Ints]:
         """Raw continuous samples and branch indices; masks: True = allowed."""
         outputs, rows = self.outputs(observations), len(observations[0])
-        continuous = np.zeros((rows, 0), np.float32)
+        continuous: Floats = np.zeros((rows, 0), np.float32)
         if self.spec.continuous_size:
             noise = rng.standard_normal((rows, self.spec.continuous_size), dtype=np.float32)
-            continuous = outputs["mean"] + np.exp(outputs["log_std"]) * noise
+            continuous = (outputs["mean"] + np.exp(outputs["log_std"]) * noise).astype(np.float32)
         discrete = np.zeros((rows, self.spec.discrete_size), np.int32)
         start = 0
         for branch, size in enumerate(self.spec.discrete_branches):
@@ -72,7 +73,7 @@ class Actor:
             gumbel = -np.log(-np.log(rng.uniform(1e-12, 1.0 - 1e-12, (rows, size))))
             discrete[:, branch] = np.argmax(logits + gumbel, axis=1)
             start += size
-        return continuous.astype(np.float32), discrete
+        return continuous, discrete
 
 
 @dataclass
@@ -86,15 +87,17 @@ class Environment:
     step: int = 0
     waiting: dict[str, Rows] = field(default_factory=dict)
     _records: dict[str, list[tuple[int, Rows, tuple[Floats, Ints] | None]]] = field(default_factory=dict)
+    _senders: dict[str, list[tuple[int, npt.NDArray[np.int64]]]] = field(default_factory=dict)
 
     def reset_block(self) -> StepBlock:
         rows = self.world.reset()
+        self._senders = {}
         self._records = {name: [(-1, each, None)] for name, each in rows.items()}
         self.waiting = dict(rows)
         return self._block(0, {})
 
     def block(self, steps: int, actors: Mapping[str, Actor]) -> StepBlock:
-        self._records = {}
+        self._records, self._senders = {}, {}
         for step in range(steps):
             sent: dict[str, tuple[Floats, Ints]] = {}
             actions: dict[str, Actions] = {}
@@ -113,13 +116,8 @@ class Environment:
                 self._senders.setdefault(name, []).append((step, agents))
         return self._block(steps, {name: actor.version for name, actor in actors.items()})
 
-    @property
-    def _senders(self) -> dict[str, list[tuple[int, npt.NDArray[np.int64]]]]:
-        return self.__dict__.setdefault("senders", {})  # type: ignore[no-any-return]  # a field of plain lists
-
     def _block(self, steps: int, versions: Mapping[str, int]) -> StepBlock:
         brains = {name: self._columns(name, records) for name, records in self._records.items()}
-        self.__dict__["senders"] = {}
         block = StepBlock(
             env_id=EnvId(self.env_id),
             incarnation=Incarnation(self.incarnation),
@@ -164,7 +162,10 @@ class Environment:
         )
 
 
-def _joined(parts: list[npt.NDArray[np.generic]], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
+Number = TypeVar("Number", bound=np.generic)
+
+
+def _joined(parts: Sequence[npt.NDArray[np.generic]], dtype: type[Number]) -> npt.NDArray[Number]:
     return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype)
 
 

@@ -88,13 +88,13 @@ class PPOUpdate(tf.Module):
 
     @tf.function(jit_compile=True, autograph=False)
     def _update(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-        data = self.prepared(inputs)
+        fixed = self.prepared(inputs)
         state = (self.policy.flat.value(), self.adam.first.value(), self.adam.second.value(), self.adam.steps.value())
         zero = tf.constant(0.0)
         count = inputs["minibatches_used"]
 
         def body(number: Tensor, state: tuple[Tensor, ...], sums: tuple[Tensor, ...]) -> tuple[Any, ...]:
-            state, parts, ratio_error = self.minibatch_step(number, state, inputs, data)
+            state, parts, ratio_error = self.minibatch_step(number, state, inputs, fixed)
             first = tf.where(number == 0, ratio_error, sums[3])
             return number + 1, state, (sums[0] + parts.policy, sums[1] + parts.value, sums[2] + parts.entropy, first)
 
@@ -114,7 +114,7 @@ class PPOUpdate(tf.Module):
             "policy_loss": sums[0] * share,
             "value_loss": sums[1] * share,
             "entropy": sums[2] * share,
-            "value_estimate": data["value_estimate"],
+            "value_estimate": fixed["value_estimate"],
             "first_ratio_error": sums[3],
         }
 
@@ -180,7 +180,7 @@ class PPOUpdate(tf.Module):
         number: Tensor,
         state: tuple[Tensor, ...],
         inputs: Mapping[str, Tensor],
-        data: Mapping[str, Tensor],
+        fixed: Mapping[str, Tensor],
     ) -> tuple[tuple[Tensor, ...], LossParts, Tensor]:
         """State, loss and the largest |ratio - 1| of minibatch `number`."""
         numbers = inputs["minibatches"][number]
@@ -190,11 +190,11 @@ class PPOUpdate(tf.Module):
         def pick(tensor: Tensor) -> Tensor:
             return tf.gather(tensor, rows)
 
-        old_log_probability = pick(data["old_log_probability"])
+        old_log_probability = pick(fixed["old_log_probability"])
         named = self.policy.tensors(state[0])
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(named)
-            outputs = self.policy.outputs(named, pick(data["observations"]))
+            outputs = self.policy.outputs(named, pick(fixed["observations"]))
             log_probability, entropy = self.policy.log_probability_and_entropy(
                 outputs,
                 pick(inputs["continuous"]),
@@ -204,10 +204,10 @@ class PPOUpdate(tf.Module):
             parts = ppo_loss(
                 log_probability=log_probability,
                 old_log_probability=old_log_probability,
-                advantage=pick(data["advantage"]),
+                advantage=pick(fixed["advantage"]),
                 value=outputs.value,
-                old_value=pick(data["old_value"]),
-                target=pick(data["target"]),
+                old_value=pick(fixed["old_value"]),
+                target=pick(fixed["target"]),
                 entropy=entropy,
                 weight=weight,
                 epsilon=inputs["epsilon"],

@@ -39,7 +39,7 @@ def spoil(name: str, index: tuple[int, ...], value: float, *, is_reset: bool = F
 
 
 @pytest.mark.parametrize(
-    "spoiled, text",
+    ("spoiled", "text"),
     [
         pytest.param(
             spoil("observation 1", (3, 1), np.nan),

@@ -110,7 +110,7 @@ def test_graphs_are_built_fast_and_byte_for_byte_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "continuous, branches, outputs",
+    ("continuous", "branches", "outputs"),
     [
         pytest.param(
             2,
@@ -244,7 +244,7 @@ def test_unitys_samples_follow_the_policys_distribution() -> None:
     flat[starts["logits.bias"] : starts["logits.bias"] + 3] = [0.0, 1.0, -1.0]
     flat[starts["mean.bias"]], flat[starts["log_std"]] = 0.3, -1.0
     rows = 40_000
-    feed = {**observations_of(shape, rows), "action_masks": np.tile(np.float32([1, 1, 1]), (rows, 1))}
+    feed = {**observations_of(shape, rows), "action_masks": np.tile(np.asarray([1, 1, 1], np.float32), (rows, 1))}
     found = run(unity_graph(shape, flat, Normalizer.empty(3)), feed)
     softmax = np.exp([0.0, 1.0, -1.0]) / np.exp([0.0, 1.0, -1.0]).sum()
     frequencies = np.bincount(found["discrete_actions"][:, 0].astype(int), minlength=3) / rows
@@ -252,7 +252,7 @@ def test_unitys_samples_follow_the_policys_distribution() -> None:
     raw = found["continuous_actions"][:, 0] * 3
     assert raw.mean() == pytest.approx(0.3, abs=0.01)
     assert raw.std() == pytest.approx(np.exp(-1.0), abs=0.01)
-    masked = {**feed, "action_masks": np.tile(np.float32([1, 0, 1]), (rows, 1))}
+    masked = {**feed, "action_masks": np.tile(np.asarray([1, 0, 1], np.float32), (rows, 1))}
     frequencies = (
         np.bincount(
             run(unity_graph(shape, flat, Normalizer.empty(3)), masked)["discrete_actions"][:, 0].astype(int),

@@ -35,7 +35,7 @@ VECTOR = ObservationSpec((3,), name="vector")
 
 
 @pytest.mark.parametrize(
-    "brain, text",
+    ("brain", "text"),
     [
         (
             brain_with(VECTOR, ObservationSpec((3, 84, 84), name="eye")),
@@ -66,7 +66,7 @@ def test_an_unknown_reward_signal_is_refused() -> None:
             settings_for=lambda _: type(settings)(hyperparameters=settings.hyperparameters, reward_signals=signals),
         )
     )
-    with pytest.raises(UsageError, match="'curiosity'.*expected extrinsic"):
+    with pytest.raises(UsageError, match=r"'curiosity'.*expected extrinsic"):
         learner.add_brain(BRAIN)
 
 

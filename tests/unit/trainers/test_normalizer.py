@@ -34,6 +34,6 @@ def test_an_observation_that_never_changes_becomes_zero_and_not_nan() -> None:
 
 def test_a_worked_example() -> None:
     # 1, 3: mean 2, sum of squared deviations 2. With 5: mean 3, sum (1-3)^2 + (3-3)^2 + (5-3)^2 = 8.
-    normalizer = Normalizer.empty(1).merged(np.float32([[1], [3]])).merged(np.float32([[5]]))
+    normalizer = Normalizer.empty(1).merged(np.asarray([[1], [3]], np.float32)).merged(np.asarray([[5]], np.float32))
     assert normalizer.mean[0] == pytest.approx(3.0)
     assert normalizer.m2[0] == pytest.approx(8.0)

@@ -7,7 +7,7 @@ from trainers.schedules import scheduled, scheduled_values
 
 
 @pytest.mark.parametrize(
-    "progress, expected",
+    ("progress", "expected"),
     [(0.0, 1.0), (0.5, 0.55), (1.0, 0.1), (2.0, 0.1)],
 )
 def test_a_linear_schedule_goes_straight_to_its_floor_and_stays_there(progress: float, expected: float) -> None:

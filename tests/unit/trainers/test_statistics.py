@@ -52,7 +52,7 @@ def act_and(*rows: Row) -> Step:
 
 
 def test_a_summary_tells_what_happened_since_the_last_one() -> None:
-    learner = small_learner(small_settings(summary_freq=4, max_steps=100, buffer_size=4), brains=[BRAIN])
+    learner = small_learner(small_settings(summary_freq=4, max_steps=100), brains=[BRAIN])
     feeder = Feeder(learner, BRAIN)
     feeder.reset(Row(agent=1))
     end = Row(agent=1, reward=1.0, group_reward=0.5, kind=RowKind.TERMINAL)

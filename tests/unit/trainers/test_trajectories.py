@@ -109,7 +109,7 @@ def test_rows_without_an_action_since_the_last_one_replace_it_and_their_reward_i
 
 
 @pytest.mark.parametrize("is_split", [False, True])
-def test_an_episode_that_ends_without_an_action_ends_its_last_transition(is_split: bool) -> None:
+def test_an_episode_that_ends_without_an_action_ends_its_last_transition(*, is_split: bool) -> None:
     feeder, behavior = started()
     first, last = act_and(Row(agent=1, x=1.0, reward=1.0)), Step((), (Row(agent=1, x=2.0, reward=-1.0, kind=TERMINAL),))
     if is_split:
@@ -214,7 +214,7 @@ def test_a_new_incarnation_never_continues_an_old_trajectory() -> None:
 
 
 @pytest.mark.parametrize("is_stale", [False, True])
-def test_blocks_out_of_order_are_a_bug(is_stale: bool) -> None:
+def test_blocks_out_of_order_are_a_bug(*, is_stale: bool) -> None:
     feeder, _ = started()
     feeder.incarnation = 1
     feeder.steps(Step(), Step())

@@ -76,10 +76,9 @@ def inputs_of(learner: Learner, *, extra_rows: int = 0) -> tuple[Any, Mapping[st
     return update_for(behavior.shape, capacity), inputs
 
 
-@pytest.mark.parametrize("is_normalized", [False, True])
 @pytest.mark.parametrize("is_shared", [False, True])
-def test_the_first_ratio_is_one_and_the_update_changes_the_policy(is_normalized: bool, is_shared: bool) -> None:
-    learner = filled(small_settings(normalize=is_normalized, shared_critic=is_shared))
+def test_the_first_ratio_is_one_and_the_update_changes_the_policy(*, is_shared: bool) -> None:
+    learner = filled(small_settings(normalize=is_shared, shared_critic=is_shared))
     for number in range(2):
         before = behavior_of(learner).weights.flat
         outcome = updated(learner)
@@ -126,8 +125,8 @@ def _eager(behavior: Behavior, inputs: Mapping[str, Array]) -> npt.NDArray[np.fl
     target = tf.constant((advantage[:-1] + values).astype(np.float32))
     normal = (advantage[:-1] - advantage[:count].mean()) / (advantage[:count].std() + 1e-8)
     first, second = np.zeros(len(flat)), np.zeros(len(flat))
-    steps = 0
-    for numbers in inputs["minibatches"][: int(inputs["minibatches_used"])].astype(np.int64):
+    table = inputs["minibatches"].astype(np.int64)[: int(inputs["minibatches_used"])]
+    for steps, numbers in enumerate(table, start=1):
         rows = numbers[numbers >= 0]
         with tf.GradientTape() as tape:
             tape.watch(flat)
@@ -140,7 +139,6 @@ def _eager(behavior: Behavior, inputs: Mapping[str, Array]) -> npt.NDArray[np.fl
             error = tf.maximum((value - goal) ** 2, (near - goal) ** 2)
             total = -tf.reduce_mean(gain) + 0.5 * tf.reduce_mean(error) - hyper.beta * tf.reduce_mean(entropy)
         gradient = np.asarray(tf.convert_to_tensor(tape.gradient(total, flat)), np.float64)
-        steps += 1
         first = 0.9 * first + 0.1 * gradient
         second = 0.999 * second + 0.001 * gradient**2
         rate = hyper.learning_rate * np.sqrt(1 - 0.999**steps) / (1 - 0.9**steps)
@@ -151,7 +149,7 @@ def _eager(behavior: Behavior, inputs: Mapping[str, Array]) -> npt.NDArray[np.fl
 def test_padding_changes_nothing() -> None:
     learner = filled()
     results = []
-    for extra_rows in (0, 200):
+    for extra_rows in (0, 60):
         update, inputs = inputs_of(learner, extra_rows=extra_rows)
         results.append((update.capacity.rows, *update.run(behavior_of(learner).weights, inputs)))
     assert results[0][0] < results[1][0]
@@ -181,7 +179,7 @@ def test_the_same_calls_give_the_same_bytes() -> None:
 
 def test_more_rows_than_fit_are_all_used_at_a_larger_capacity() -> None:
     learner = small_learner(brains=[BRAIN])
-    walkers(learner, BRAIN, steps=200)
+    walkers(learner, BRAIN, steps=55)
     behavior = behavior_of(learner)
     rows = len(behavior.buffer)
     assert rows > 104
@@ -243,7 +241,7 @@ def test_rows_of_an_earlier_version_are_judged_by_the_policy_that_acted() -> Non
     policy = ActorCritic(behavior.shape)
     for number, snapshot in enumerate(behavior.snapshots):
         outputs = policy.outputs(policy.tensors(tf.constant(snapshot.flat)), tf.constant(inputs["observations"]))
-        rows = (inputs["acted"] == number) & (inputs["valid"] > 0)
+        rows = (inputs["acted"] == number) & (inputs["valid"] == 1)
         assert rows.sum() > 5
         np.testing.assert_allclose(found["old_value"].numpy()[rows], outputs.value.numpy()[rows], rtol=1e-5, atol=1e-6)
     assert np.abs(behavior.snapshots[0].flat - behavior.snapshots[1].flat).max() > 1e-4
@@ -274,19 +272,15 @@ def test_the_normaliser_moves_after_the_update_and_travels_with_the_policy() -> 
     assert learner.unity_model("Walker") != before
 
 
-@pytest.mark.parametrize(
-    "reward",
-    [pytest.param(3e38, id="the loss overflows")],
-)
-def test_an_update_that_is_not_finite_is_refused_and_the_old_policy_stays(reward: float) -> None:
+def test_an_update_that_is_not_finite_is_refused_and_the_old_policy_stays() -> None:
     learner = small_learner(brains=[BRAIN])
     feeder = Feeder(learner, BRAIN)
     feeder.reset(Row(agent=1))
-    feeder.steps(*(Step((Act(agent=1),), (Row(agent=1, reward=reward * (-1) ** x),)) for x in range(40)))
+    feeder.steps(*(Step((Act(agent=1),), (Row(agent=1, reward=3e38 * (-1) ** x),)) for x in range(40)))
     behavior = behavior_of(learner)
     before, version = behavior.weights, behavior.version
     outcome = learner.begin_update("Walker")()
-    with pytest.raises(LearnerError, match="not finite.*the policy before it was kept"):
+    with pytest.raises(LearnerError, match=r"not finite.*the policy before it was kept"):
         learner.finish_update(outcome)
     assert behavior.weights is before
     assert behavior.version == version
