@@ -32,10 +32,17 @@ class ActionInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Actions:
-    """Actions split by kind: continuous float32 (n, c) in the player's units, discrete int32 (n, branches)."""
+    """Actions split by kind: continuous float32 (n, c) in the player's units, discrete int32 (n, branches).
+
+    memories: float32 (n, m), texts: one per agent, values: float32 (n,): what players of API-8 to API-10 keep or show
+    for an agent; None or empty when there is nothing to tell. Other players are not told.
+    """
 
     continuous: Floats
     discrete: Ints
+    memories: Floats | None = None
+    texts: tuple[str, ...] = ()
+    values: Floats | None = None
 
     @staticmethod
     def from_action_info(info: ActionInfo, spec: ActionSpec) -> Actions:

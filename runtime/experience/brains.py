@@ -2,13 +2,18 @@
 
 A *brain* is what newer Unity packages call a behavior, `Name?team=N`. `BrainInfo` has one meaning in this project:
 rows that ask for a decision and terminal rows stand apart (protocol generation 2).
+
+Players of API-8 to API-10 say both in one: an agent that is done carries the reward of the episode that ended and the
+first observation of the next one. It becomes two rows of one reply: a terminal row with that reward, whose observation
+is the last one that the agent sent *before* (the final one never reaches us, so a time limit bootstraps from the last
+that was seen), and a decision row with the new observation and reward 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NewType
+from typing import Literal, NewType
 
 import numpy as np
 import numpy.typing as npt
@@ -28,15 +33,17 @@ Observation = npt.NDArray[np.float32] | npt.NDArray[np.uint8]
 class ObservationSpec:
     """One observation of a brain.
 
-    shape: without the agent axis; rank 1 vector, rank 2 buffer, rank 3 image. dimension_properties: one set of bit
-    flags per dimension (0 unspecified, 1 none, 2 translational equivariance, 4 variable size). observation_type: 0
-    default, 1 goal.
+    shape: without the agent axis; rank 1 vector, rank 2 buffer, rank 3 image (channels, height, width), whatever order
+    a player sends. dimension_properties: one set of bit flags per dimension (0 unspecified, 1 none, 2 translational
+    equivariance, 4 variable size). observation_type: 0 default, 1 goal. dtype: of all its rows; uint8 for images that
+    came as PNG files, 0 to 255 for 0.0 to 1.0.
     """
 
     shape: tuple[int, ...]
     dimension_properties: tuple[int, ...] = ()
     observation_type: int = 0
     name: str = ""
+    dtype: Literal["float32", "uint8"] = "float32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +116,8 @@ class BrainParameters:
 class DecisionRows:
     """Agents that ask for a decision, in the player's order.
 
-    agents: int64 (n,), the player's ids, unique. observations: one array (n, *shape) per spec, float32 (uint8 for
-    images kept compressed-size). rewards: float32 (n,), since the agent's previous row. action_masks: bool
+    agents: int64 (n,), the player's ids, unique. observations: one array (n, *shape) per spec, of the spec's dtype.
+    rewards: float32 (n,), since the agent's previous row. action_masks: bool
     (n, mask_size), True = allowed, or None when the brain has no branches or nothing was masked. group_ids: int32 (n,),
     0 = none. group_rewards: float32 (n,).
     """
@@ -147,7 +154,9 @@ class TerminalRows:
 def empty_rows(spec: BrainParameters) -> tuple[DecisionRows, TerminalRows]:
     """No agents at all, with the right shapes."""
     ids, floats, ints = np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.int32)
-    observations = tuple(np.zeros((0, *each.shape), np.float32) for each in spec.observation_specs)
+    observations = tuple(
+        np.zeros((0, *each.shape), np.uint8 if each.dtype == "uint8" else np.float32) for each in spec.observation_specs
+    )
     decisions = DecisionRows(ids, observations, floats, None, ints, floats)
     return decisions, TerminalRows(ids, observations, floats, np.zeros(0, np.bool_), ints, floats)
 
@@ -158,7 +167,8 @@ class BrainInfo:
 
     worker_id: the environment's number, which makes an agent's id unique over environments: `$<worker_id>-<id>`.
     The seed's views (`vector_observations`, `rewards`, `agents`, ...) show the rows that ask for a decision;
-    `local_done` and `max_reached` belong to terminal rows (`terminals`).
+    `local_done` and `max_reached` belong to terminal rows (`terminals`). memories (n, m), previous_vector_actions
+    (n, width) and text_observations belong to the rows that ask; only players of API-8 to API-10 send them.
     """
 
     decisions: DecisionRows
