@@ -57,7 +57,10 @@ class StartWorker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartPlayer:
-    """Supervisor -> EnvWorker: start this environment's player (again), after a loss or on request."""
+    """Supervisor -> EnvWorker, TrainerController: start this environment's player (again), after a loss or on request.
+
+    The TrainerController is told of losses only.
+    """
 
     run: str
     environment: EnvAssignment
@@ -65,7 +68,7 @@ class StartPlayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReady:
-    """EnvWorker -> TrainerController, Supervisor: the player of an environment has connected.
+    """EnvWorker -> Supervisor -> TrainerController: the player of an environment has connected.
 
     pid: of the EnvWorker; player_pid: of the player, 0 when it has no process of its own. reset_parameters: what the
     player announced (GEN1).
@@ -271,17 +274,8 @@ class WorkerFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOverdue:
-    """TrainerController -> Supervisor: this EnvWorker has not answered a grant or a reset in time; end it."""
-
-    run: str
-    worker: int
-    cause: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerAlive:
-    """EnvWorker -> TrainerController: a heartbeat; the worker's loop turns, whatever its players do."""
+    """EnvWorker -> Supervisor: a heartbeat; the worker's loop turns, whatever its players do."""
 
     run: str
     worker: int
@@ -289,7 +283,7 @@ class WorkerAlive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerNote:
-    """EnvWorker -> TrainerController: a line for the operator. level: `note` or `fault`."""
+    """EnvWorker -> Supervisor: a line for the operator. level: `note` or `fault`."""
 
     run: str
     worker: int
@@ -306,6 +300,14 @@ class PolicyOverdue:
     behavior: str
     version: int
     waited_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HolderFailed:
+    """Supervisor -> TrainerController: the PolicyHolder is gone."""
+
+    run: str
+    cause: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

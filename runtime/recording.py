@@ -183,6 +183,7 @@ class RunRecorder:
             unreported_steps_max=counters.unreported_max,
             restarts={int(env_id): each.restarts for env_id, each in state.envs.items()},
             workers={each: state.worker_restarts.get(each, 0) for each in range(self._options.workers)},
+            holder=state.holder_restarts,
         )
 
     def write_logs(self, *, is_final: bool) -> None:
@@ -199,7 +200,10 @@ class RunRecorder:
         }
         root = TimerNode(total_s=self.elapsed_s(), count=1, children=children)
         gauges: dict[str, Gauge] = {}
-        metadata = {"start_time_seconds": str(int(self._options.launched_at)), "end_time_seconds": str(int(time.time()))}
+        metadata = {
+            "start_time_seconds": str(int(self._options.launched_at)),
+            "end_time_seconds": str(int(time.time())),
+        }
         timers = timers_document(root, gauges, metadata)
         self._try(lambda: write_json_atomically(self._paths.timers, timers))
 

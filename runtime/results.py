@@ -29,7 +29,8 @@ class RunSummary:
     """What `summary.json` says; the keys are public and explained in the documentation.
 
     Mappings by brain have the behavior's name as key, without `?team=N`. exit_reason and policy_sha256 are None while
-    the run goes on. elapsed_s, steps_per_s: real time. restarts: by env id, workers: by worker number, zeros included.
+    the run goes on. elapsed_s, steps_per_s: real time. restarts: by env id, workers: by worker number, zeros
+    included; holder: how often the PolicyHolder was lost.
     """
 
     run_id: str
@@ -49,6 +50,7 @@ class RunSummary:
     unreported_steps_max: int = 0
     restarts: Mapping[int, int] = field(default_factory=dict)
     workers: Mapping[int, int] = field(default_factory=dict)
+    holder: int = 0
 
     def to_json(self) -> dict[str, Json]:
         """The document as JSON values; a number that is not finite becomes null."""
@@ -70,6 +72,7 @@ class RunSummary:
             "unreported_steps_max": self.unreported_steps_max,
             "restarts": {str(env_id): count for env_id, count in sorted(self.restarts.items())},
             "workers": {str(worker): count for worker, count in sorted(self.workers.items())},
+            "holder": self.holder,
         }
 
 

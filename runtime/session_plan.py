@@ -39,7 +39,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """Everything about a run that is known before its parts start."""
+    """Everything about a run that is known before its parts start.
+
+    worker_silence_s: an EnvWorker that says nothing for this long is taken for hung.
+    """
 
     settings: RunSettings
     run_id: str
@@ -50,6 +53,7 @@ class Launch:
     learner_factory: LearnerFactory
     resume: tuple[Path, ...]
     initialize: tuple[Path, ...]
+    worker_silence_s: float = 15.0
 
 
 def player_target(settings: RunSettings) -> Target:
@@ -82,6 +86,7 @@ def make_plan(launch: Launch, *, marker: str) -> RunPlan:
         ports={EnvId(each): 0 if target.is_in_memory else base + each for each in range(settings.environment.num_envs)},
         limits=RestartLimits(lifetime_max=limits.lifetime, rate_max=limits.rate_n, period_s=limits.rate_period_s),
         first_incarnation=launch.first_incarnation,
+        silence_s=launch.worker_silence_s,
     )
     return RunPlan(run=launch.run_id, supervisor=supervisor, controller=controller_start(launch, workers=len(envs)))
 

@@ -75,12 +75,23 @@ class Seat:
 
 
 class WorkerEngine:
-    """Drives the players of one EnvWorker. `deliver` and `fire` must be called on the loop's thread."""
+    """Drives the players of one EnvWorker. `deliver` must be called on the loop's thread.
 
-    def __init__(self, start: StartWorker, send: SendTo, report: Callable[[str, str], None]) -> None:
+    broken: told of an exception that only a bug can raise; an EnvWorker does not go on after it.
+    """
+
+    def __init__(
+        self,
+        start: StartWorker,
+        send: SendTo,
+        report: Callable[[str, str], None],
+        *,
+        broken: Callable[[Exception], None],
+    ) -> None:
         self._start = start
         self._send = send
         self._report = report
+        self._broken = broken
         self._core = EnvWorkerCore(start, pid=os.getpid())
         self._replica = PolicyReplica(start.run_seed, deterministic=start.deterministic)
         self._factory = open_factory(start.env_factory)
@@ -101,7 +112,13 @@ class WorkerEngine:
         except TrainingError as error:
             self._report("fault", f"EnvWorker {self._start.worker}: {error}")
             return
-        self._perform_all(effects)
+        except Exception as error:  # noqa: BLE001 - an environment would stand still unseen
+            self._broken(error)
+            return
+        try:
+            self._perform_all(effects)
+        except Exception as error:  # noqa: BLE001 - as above; effects that are left out cannot be made up for
+            self._broken(error)
 
     async def finished(self) -> None:
         """Returns once every player is closed after a StopRequest."""

@@ -97,9 +97,9 @@ class InlineSystem:
 
     # ---- for hosts
 
-    def post(self, function: Callable[[], object]) -> None:
-        """Run a function on the system's thread; safe on any thread."""
-        self._inbox.put(function)
+    def post(self, role: Role, function: Callable[[], object]) -> None:
+        """Run a function of a part on the system's thread; safe on any thread."""
+        self._inbox.put(lambda: self._posted(role, function))
 
     def send(self, source: Role, to: Role, message: object) -> None:
         """Queue a message."""
@@ -149,6 +149,11 @@ class InlineSystem:
         if place is not None and place.part is not None:
             part = place.part
             self._guarded(role, place, lambda: part.receive(message, sender))
+
+    def _posted(self, role: Role, function: Callable[[], object]) -> None:
+        place = self._places.get(role)
+        if place is not None:
+            self._guarded(role, place, function)
 
     def _guarded(self, role: Role, place: _Place, call: Callable[[], object]) -> None:
         try:
@@ -212,7 +217,7 @@ class InlineHost:
 
     def post(self, function: Callable[[], object]) -> None:
         """As in `Host`."""
-        self._system.post(function)
+        self._system.post(self._role, function)
 
     def finish(self) -> None:
         """The part stays until the system ends."""

@@ -68,12 +68,15 @@ class WorkerPart:
         if self._engine is not None:
             self._engine.deliver(message)
         elif isinstance(message, StartWorker):
-            self._start(message)
+            try:
+                self._start(message)
+            except Exception as error:  # noqa: BLE001 - the loop would only log it, and its players would never start
+                self._broken(error)
 
     def _start(self, start: StartWorker) -> None:
         self._run_id = start.run
         try:
-            self._engine = WorkerEngine(start, self._send, self._tell)
+            self._engine = WorkerEngine(start, self._send, self._tell, broken=self._broken)
             self._engine.begin()
         except TrainingError as error:
             for each in start.environments:
@@ -90,6 +93,14 @@ class WorkerPart:
                 self._send(CONTROLLER, lost)
                 self._send(SUPERVISOR, lost)
 
+    def _broken(self, error: Exception) -> None:
+        """Hand a bug to the host, which ends the part; the Supervisor starts another one."""
+
+        def fail() -> None:
+            raise error
+
+        self._host.post(fail)
+
     def _send(self, to: Role, message: object) -> None:
         self._host.post(lambda: self._host.send(to, message))
 
@@ -98,4 +109,4 @@ class WorkerPart:
             run=self._run_id, worker=self._worker, level="fault" if level == "fault" else "note", text=text
         )
         self._host.post(lambda: self._report(level, text))
-        self._send(CONTROLLER, note)
+        self._send(SUPERVISOR, note)

@@ -25,13 +25,11 @@ from runtime.decisions.controller_state import (
 )
 from runtime.decisions.effects import (
     HOLDER,
-    SUPERVISOR,
     AddBrain,
     BlocksAccepted,
     BrainAdded,
     LearnerFailed,
     PushStatus,
-    Report,
     SaveFinished,
     Send,
     SetTimer,
@@ -41,25 +39,24 @@ from runtime.decisions.effects import (
     WriteSummary,
     worker_role,
 )
-from runtime.decisions.ledger import EnvRecord, about, behaviors_of, seen_incarnation, unreported_bound
+from runtime.decisions.ledger import EnvRecord, behaviors_of, restart_ordered, seen_incarnation, unreported_bound
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId, Incarnation
 from runtime.learner import PolicyRelease
 from runtime.messages import (
     BrainsFound,
     EnvReset,
+    HolderFailed,
     HolderRestarted,
     PlayerLost,
     PolicyUpdate,
     ResetRequest,
     RestartDenied,
+    StartPlayer,
     StepsTaken,
     Stopped,
     StopRequest,
-    WorkerAlive,
     WorkerFailed,
-    WorkerNote,
-    WorkerOverdue,
     WorkerReady,
 )
 
@@ -67,7 +64,6 @@ Effects = tuple[object, ...]
 Decision = tuple[ControllerState, Effects]
 
 STATUS_S = 0.25
-WATCH_S = 2.0
 
 
 def publish(run: str, release: PolicyRelease) -> Effects:
@@ -91,7 +87,7 @@ class ControllerCore:
 
     def begin(self) -> Effects:
         """The first effects."""
-        return (SetTimer("status", STATUS_S), SetTimer("watch", WATCH_S))
+        return (SetTimer("status", STATUS_S),)
 
     def handle(self, message: object, now_s: float) -> Effects:
         """The effects of `message`. If this raises, the machine is unchanged."""
@@ -99,28 +95,18 @@ class ControllerCore:
         if run != self.state.options.run:
             self.state = replace(self.state, counters=self.state.counters.drop("other run"))
             return ()
-        after, effects = _decide(_heard(self.state, message, now_s), message, now_s)
+        del now_s  # the Supervisor watches the time
+        after, effects = _decide(self.state, message)
         self.state = after
         return effects
 
 
-def _heard(state: ControllerState, message: object, now_s: float) -> ControllerState:
-    worker = getattr(message, "worker", None)
-    if not isinstance(worker, int) or isinstance(message, WorkerFailed):
-        return state
-    envs = {
-        env_id: replace(record, heard_s=now_s) if record.worker == worker else record
-        for env_id, record in state.envs.items()
-    }
-    return replace(state, envs=envs, overdue=state.overdue - {worker})
-
-
-def _decide(state: ControllerState, message: object, now_s: float) -> Decision:
+def _decide(state: ControllerState, message: object) -> Decision:
     if state.phase is ControllerPhase.ENDED:
         return replace(state, counters=state.counters.drop(type(message).__name__)), ()
     match message:
         case WorkerReady():
-            return _worker_ready(state, message, now_s)
+            return _worker_ready(state, message)
         case BrainsFound():
             return _brains_found(state, message)
         case BrainAdded():
@@ -135,16 +121,14 @@ def _decide(state: ControllerState, message: object, now_s: float) -> Decision:
             return _update_finished(state, message)
         case SaveFinished():
             return end.save_finished(state, message)
-        case WorkerAlive():
-            return state, ()
-        case WorkerNote():
-            return state, (Report(message.level, message.text),)
         case PlayerLost():
             return _player_lost(state, message)
+        case StartPlayer():
+            return _player_restarted(state, message)
         case WorkerFailed():
             return _worker_failed(state, message)
         case TimerFired():
-            return _timer(state, message, now_s)
+            return _timer(state, message)
         case _:
             return _about_the_end(state, message)
 
@@ -163,6 +147,8 @@ def _about_the_end(state: ControllerState, message: object) -> Decision:
             return end.begin_end(state, ending)
         case Stopped():
             return end.worker_stopped(state, message)
+        case HolderFailed():
+            return replace(state, holder_restarts=state.holder_restarts + 1), ()
         case HolderRestarted():
             return _holder_restarted(state)
         case _:
@@ -178,12 +164,12 @@ def _stale(state: ControllerState, message: object) -> Decision:
     return replace(state, counters=state.counters.drop(type(message).__name__)), ()
 
 
-def _worker_ready(state: ControllerState, message: WorkerReady, now_s: float) -> Decision:
+def _worker_ready(state: ControllerState, message: WorkerReady) -> Decision:
     record = state.envs.get(message.env_id)
     if record is None or message.incarnation <= record.incarnation:
         return _stale(state, message)
     record = seen_incarnation(record, message.incarnation, message.worker)
-    record = replace(record, state="resetting", reset_id=0, player_pid=message.player_pid, heard_s=now_s)
+    record = replace(record, state="resetting", reset_id=0, player_pid=message.player_pid)
     request = ResetRequest(
         run=message.run,
         env_id=message.env_id,
@@ -194,6 +180,7 @@ def _worker_ready(state: ControllerState, message: WorkerReady, now_s: float) ->
     )
     if state.ending is not None:
         return _with_env(state, record), ()
+    state = replace(state, stopped=state.stopped - {message.worker})
     return _with_env(state, record), (Send(worker_role(message.worker), request),)
 
 
@@ -258,13 +245,19 @@ def _player_lost(state: ControllerState, message: PlayerLost) -> Decision:
     if record is None or message.incarnation < record.incarnation:
         return _stale(state, message)
     record = seen_incarnation(record, message.incarnation, message.worker)
-    text = about(message.env_id, message.incarnation, message.cause)
-    told: Effects = () if state.ending is not None else (Report("fault", text), PushStatus())
     if record.state == "lost":
-        return _with_env(state, record), told
+        return _with_env(state, record), ()
     state = _lose(state, record, message.unreported_steps)
     state, effects = go_on_collecting(state)
-    return state, (*told, *effects)
+    return state, (PushStatus(), *effects)
+
+
+def _player_restarted(state: ControllerState, message: StartPlayer) -> Decision:
+    """A lost player is started again: counted now, since the run may end before it is back."""
+    record = state.envs.get(message.environment.env_id)
+    if record is None:
+        return _stale(state, message)
+    return _with_env(state, restart_ordered(record, message.environment.incarnation)), (PushStatus(),)
 
 
 def _lose(state: ControllerState, record: EnvRecord, unreported: int) -> ControllerState:
@@ -279,25 +272,22 @@ def _worker_failed(state: ControllerState, message: WorkerFailed) -> Decision:
         record = state.envs.get(env_id)
         if record is None or incarnation < record.incarnation:
             continue
-        record = seen_incarnation(record, incarnation, message.worker)
+        # Of what it held last: its loss may never have been told.
         unreported = unreported_bound(record, state.agents_max)
+        record = seen_incarnation(record, incarnation, message.worker)
         state = _lose(state, replace(record, planned=max(record.planned, incarnation + 1)), unreported)
     restarts = {**state.worker_restarts, message.worker: state.worker_restarts.get(message.worker, 0) + 1}
-    state = replace(state, worker_restarts=restarts, overdue=state.overdue - {message.worker})
-    told: Effects = (Report("fault", f"EnvWorker {message.worker}: {message.cause}"), PushStatus())
-    if state.ending is not None:
-        stopped = Stopped(run=message.run, part=f"worker {message.worker}")
-        state, effects = end.worker_stopped(state, stopped)
-        return state, (*told, *effects)
-    state, effects = go_on_collecting(state)
-    return state, (*told, *effects)
+    # Until a new one has players, nobody waits for it at the end of the run.
+    state = replace(state, worker_restarts=restarts, stopped=state.stopped | {message.worker})
+    state, effects = end.go_on_ending(state) if state.ending is not None else go_on_collecting(state)
+    return state, (PushStatus(), *effects)
 
 
 def _holder_restarted(state: ControllerState) -> Decision:
     effects: list[object] = []
     for name in sorted(state.behaviors):
         effects.extend(publish(state.options.run, state.behaviors[name].release))
-    return state, (Report("fault", "the PolicyHolder was lost and has been started again"), *effects)
+    return state, tuple(effects)
 
 
 def _update_finished(state: ControllerState, message: UpdateFinished) -> Decision:
@@ -317,27 +307,11 @@ def _update_finished(state: ControllerState, message: UpdateFinished) -> Decisio
     return state, (*published, *effects)
 
 
-def _timer(state: ControllerState, message: TimerFired, now_s: float) -> Decision:
+def _timer(state: ControllerState, message: TimerFired) -> Decision:
     match message.token:
         case "status":
             return state, (PushStatus(), SetTimer("status", STATUS_S))
-        case "watch":
-            return _watch(state, now_s)
         case "stop" | "update":
             return end.stop_late(state, str(message.token))
         case _:
             return _stale(state, message)
-
-
-def _watch(state: ControllerState, now_s: float) -> Decision:
-    """Tell the Supervisor of workers that owe an answer and have been silent for too long."""
-    effects: list[object] = [SetTimer("watch", WATCH_S)]
-    for worker in sorted(state.workers - state.overdue):
-        held = [each for each in state.envs.values() if each.worker == worker and each.state != "lost"]
-        silent_s = now_s - max((each.heard_s for each in held), default=now_s)
-        if held and silent_s > state.options.silence_s:
-            cause = f"said nothing for {silent_s:.0f} s; it is taken for hung and ended"
-            overdue = WorkerOverdue(run=state.options.run, worker=worker, cause=cause)
-            effects.append(Send(SUPERVISOR, overdue))
-            state = replace(state, overdue=state.overdue | {worker})
-    return state, tuple(effects)

@@ -137,7 +137,8 @@ def stop_late(state: ControllerState, token: str) -> Decision:
     if token == "stop":  # noqa: S105 - a timer's name
         missing = sorted(state.workers - state.stopped)
         told: Effects = (Report("note", f"EnvWorkers {missing} did not stop in time"),) if missing else ()
-        state, effects = go_on_ending(replace(state, stopped=state.stopped | state.workers))
+        state = replace(state, stopped=state.stopped | state.workers, overdue=frozenset(missing))
+        state, effects = go_on_ending(state)
         return state, (*told, *effects)
     told = (Report("note", "an update under way was given up at the end"),) if state.updating else ()
     state, effects = go_on_ending(replace(state, updating=()))
@@ -211,6 +212,7 @@ def run_state(state: ControllerState) -> dict[str, object]:
         "incarnations": {str(env_id): int(each.incarnation) for env_id, each in sorted(state.envs.items())},
         "restarts": {str(env_id): each.restarts for env_id, each in sorted(state.envs.items())},
         "worker_restarts": {str(worker): count for worker, count in sorted(state.worker_restarts.items())},
+        "holder_restarts": state.holder_restarts,
         "agents_max": state.agents_max,
         "steps": {name: each.steps for name, each in sorted(state.progress.items())},
     }
@@ -239,4 +241,11 @@ def restore_run_state(state: ControllerState, saved: Mapping[str, object]) -> Co
         env_id: replace(each, restarts=restarts.get(str(env_id), 0)) for env_id, each in state.envs.items()
     }
     workers = {int(worker): count for worker, count in numbers("worker_restarts").items()}
-    return replace(state, counters=counters, envs=envs, worker_restarts=workers, agents_max=number("agents_max"))
+    return replace(
+        state,
+        counters=counters,
+        envs=envs,
+        worker_restarts=workers,
+        holder_restarts=number("holder_restarts"),
+        agents_max=number("agents_max"),
+    )

@@ -28,8 +28,7 @@ class ControllerOptions:
     """What a run asks of its controller.
 
     environments: their number. block_steps_max: env steps per block at most. stop_at, restart_envs_at: agent steps.
-    silence_s: a worker with unfinished work that says nothing for this long is overdue. idle_steps: env steps without
-    an agent after which a behavior no longer holds up the end of the run.
+    idle_steps: env steps without an agent after which a behavior no longer holds up the end of the run.
     """
 
     run: str
@@ -41,7 +40,6 @@ class ControllerOptions:
     restart_envs_at: int | None = None
     parameters: Mapping[str, float] = field(default_factory=dict)
     train_mode: bool = True
-    silence_s: float = 15.0
     idle_steps: int = 500
     stop_deadline_s: float = 6.0
     first_incarnation: int = 0
@@ -73,8 +71,9 @@ class ControllerState:
 
     round_blocks: blocks of the round, not yet accepted, by environment. cuts: environments whose trajectories end once
     their blocks of the round are accepted. accepting: AcceptBlocks that the learner has not answered. updating:
-    behaviors whose update is under way or queued. stopped: workers that have ended. agents_max: most agents ever seen
-    waiting in one environment. next_save: agent steps of the next checkpoint, by behavior.
+    behaviors whose update is under way or queued. stopped: workers that have ended. overdue: those that have not when
+    they were no longer waited for. agents_max: most agents ever seen waiting in one environment. next_save: agent steps
+    of the next checkpoint, by behavior.
     """
 
     options: ControllerOptions
@@ -94,6 +93,7 @@ class ControllerState:
     ending: Ending | None = None
     stopped: frozenset[int] = frozenset()
     worker_restarts: Mapping[int, int] = field(default_factory=dict)
+    holder_restarts: int = 0
     overdue: frozenset[int] = frozenset()
     agents_max: int = 0
     next_save: Mapping[str, int] = field(default_factory=dict)

@@ -140,7 +140,7 @@ def _connected(state: WorkerState, slot: Slot, message: PlayerConnected, pid: in
         player_pid=message.player_pid,
         reset_parameters=message.reset_parameters,
     )
-    effects: Effects = (Send(CONTROLLER, ready), Send(SUPERVISOR, ready))
+    effects: Effects = (Send(SUPERVISOR, ready),)
     return with_slot(state, slot), (*effects, *_found(state, slot, message.brains))
 
 
@@ -181,7 +181,8 @@ def _replied(
 
 
 def _reset(state: WorkerState, before: Slot, slot: Slot, message: ResetRequest) -> tuple[WorkerState, Effects]:
-    if message.reset_id <= slot.reset_id:
+    newest = slot.reset_id if slot.wanted is None else slot.wanted.reset_id
+    if message.reset_id <= newest:
         return drop(state)
     if before.phase in {Phase.STEPPING, Phase.RESETTING}:
         return with_slot(state, replace(slot, wanted=message)), ()
@@ -196,7 +197,7 @@ def _reset(state: WorkerState, before: Slot, slot: Slot, message: ResetRequest) 
 
 
 def _failed(state: WorkerState, before: Slot, slot: Slot, message: PlayerFailed) -> tuple[WorkerState, Effects]:
-    if before.phase is Phase.LOST:
+    if slot.is_loss_told:
         return drop(state)
     start = state.start
     lost = PlayerLost(
@@ -211,10 +212,11 @@ def _failed(state: WorkerState, before: Slot, slot: Slot, message: PlayerFailed)
     )
     if slot.phase is not Phase.LOST:
         # It was being closed anyway: all that is left to say is what it may have counted.
-        told: Effects = (Send(CONTROLLER, lost),) if message.unreported_steps else ()
-        return with_slot(state, slot), told
+        if not message.unreported_steps:
+            return with_slot(state, slot), ()
+        return with_slot(state, replace(slot, is_loss_told=True)), (Send(CONTROLLER, lost),)
     flush: Effects = (SendBlocks((slot.env_id,)),) if slot.open_steps else ()
-    slot = replace(slot, open_steps=0, wanted=None, pending={})
+    slot = replace(slot, open_steps=0, wanted=None, pending={}, is_loss_told=True)
     close = ClosePlayer(slot.env_id, slot.assignment.incarnation)
     state, gathered = send_gathered(with_slot(state, slot))
     state, ended = _end_slots(state)
@@ -246,7 +248,7 @@ def _stop(state: WorkerState, message: StopRequest) -> tuple[WorkerState, Effect
 
 def _end_slots(state: WorkerState) -> tuple[WorkerState, Effects]:
     """While stopping: send what is open, close what is at rest, and finish when nothing is open any more."""
-    if state.stop is None:
+    if state.stop is None or state.is_finished:
         return state, ()
     at_rest = {Phase.OPENING, Phase.CONNECTED, Phase.RESETTING, Phase.IDLE}
     state, sent = send_open(state, tuple(slot.env_id for slot in state.slots.values() if slot.phase in at_rest))
@@ -258,6 +260,7 @@ def _end_slots(state: WorkerState) -> tuple[WorkerState, Effects]:
     if any(slot.phase in {Phase.STEPPING, Phase.CLOSING} for slot in state.slots.values()):
         return state, tuple(effects)
     stopped = Stopped(run=state.start.run, part=f"worker {state.start.worker}")
+    state = replace(state, is_finished=True)
     return state, (*effects, Send(CONTROLLER, stopped), Send(SUPERVISOR, stopped), Finish())
 
 
@@ -265,11 +268,11 @@ def _timer(state: WorkerState, message: TimerFired, now_s: float) -> tuple[Worke
     start = state.start
     match message.token:
         case "heartbeat":
-            beat = Send(CONTROLLER, WorkerAlive(run=start.run, worker=start.worker))
+            beat = Send(SUPERVISOR, WorkerAlive(run=start.run, worker=start.worker))
             return state, (beat, SetTimer("heartbeat", HEARTBEAT_S))
         case "gather":
             done = tuple(slot.env_id for slot in state.slots.values() if not slot.has_credit)
-            return send_open(state, done)
+            return send_open(replace(state, is_gathering=False), done)
         case "stop":
             return _stop_now(state)
         case ("policy", str(name)):

@@ -67,7 +67,7 @@ class Slot:
     """One environment of the worker.
 
     taken, until_step: env steps of this incarnation, taken and allowed. open_steps: taken but not yet sent. wanted:
-    a reset that came while a step was under way. waits_since: when it began to wait for a policy, else None.
+    a reset that came while an exchange was under way.
     """
 
     assignment: EnvAssignment
@@ -78,6 +78,7 @@ class Slot:
     open_steps: int = 0
     pending: Mapping[str, int] = field(default_factory=dict)
     wanted: ResetRequest | None = None
+    is_loss_told: bool = False
 
     @property
     def env_id(self) -> EnvId:
@@ -92,7 +93,11 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerState:
-    """All that an EnvWorker remembers. versions: granted last, by behavior. installed: newest few, by behavior."""
+    """All that an EnvWorker remembers.
+
+    versions: newest granted, by behavior. installed: newest few, by behavior. asked: version asked of the PolicyHolder
+    and when, by behavior. is_gathering: finished blocks wait for the worker's other environments.
+    """
 
     start: StartWorker
     slots: Mapping[EnvId, Slot] = field(default_factory=dict)
@@ -100,8 +105,10 @@ class WorkerState:
     installed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     asked: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     gathers: bool = False
+    is_gathering: bool = False
     block_steps: int = 1
     stop: StopRequest | None = None
+    is_finished: bool = False
     dropped: int = 0
 
 

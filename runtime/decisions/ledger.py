@@ -35,7 +35,6 @@ class EnvRecord:
     pending: Mapping[str, int] = field(default_factory=dict)
     restarts: int = 0
     player_pid: int = 0
-    heard_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +92,15 @@ def seen_incarnation(record: EnvRecord, incarnation: Incarnation, worker: int) -
         incarnation=incarnation,
         planned=record.planned,
         restarts=record.restarts + unplanned,
-        heard_s=record.heard_s,
     )
+
+
+def restart_ordered(record: EnvRecord, incarnation: Incarnation) -> EnvRecord:
+    """The record once a new incarnation is being started for a lost one: a restart, if it was not seen before."""
+    known = max(record.planned, record.incarnation)
+    if incarnation <= known:
+        return record
+    return replace(record, planned=incarnation, restarts=record.restarts + incarnation - known)
 
 
 def about(env_id: int, incarnation: int, cause: str) -> str:

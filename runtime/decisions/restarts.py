@@ -29,6 +29,12 @@ class RestartBudget:
         """Restarts granted so far."""
         return len(self.history)
 
+    @property
+    def spending(self) -> str:
+        """Which restart the last one was, in words."""
+        limit = self.limits.lifetime_max
+        return f"restart {self.spent}" if limit < 0 else f"restart {self.spent} of {limit}"
+
     def refusal(self, now_s: float) -> str:
         """Why one more restart at `now_s` is not allowed; empty when it is."""
         limits = self.limits

@@ -30,7 +30,11 @@ VERSIONS_KEPT = 3
 def take_grant(state: WorkerState, message: StepGrant, now_s: float) -> tuple[WorkerState, Effects]:
     """Credit and versions from the controller; grants for another incarnation or reset are dropped and counted."""
     block_steps = max(1, min(message.block_steps, state.start.block_steps_max))
-    versions = {**state.versions, **message.versions}
+    # Versions only rise: a grant that comes twice must not bring an old one back.
+    versions = {
+        **state.versions,
+        **{name: max(version, state.versions.get(name, version)) for name, version in message.versions.items()},
+    }
     state = replace(state, versions=versions, gathers=message.gathers, block_steps=block_steps)
     granted: list[EnvId] = []
     for each in message.grants:
@@ -52,8 +56,10 @@ def install(state: WorkerState, message: PolicyUpdate, now_s: float) -> tuple[Wo
     kept = tuple(sorted((*have, message.version)))[-VERSIONS_KEPT:]
     asked = {name: value for name, value in state.asked.items() if name != message.behavior or value[0] not in kept}
     state = replace(state, installed={**state.installed, message.behavior: kept}, asked=asked)
+    # What was asked for may be newer than what has come: then its timer goes on.
+    cancel: Effects = () if message.behavior in asked else (CancelTimer(("policy", message.behavior)),)
     state, effects = go_on(state, tuple(state.slots), now_s)
-    return state, (InstallPolicy(message), CancelTimer(("policy", message.behavior)), *effects)
+    return state, (InstallPolicy(message), *cancel, *effects)
 
 
 def _missing_policies(state: WorkerState, slot: Slot) -> tuple[str, ...]:
@@ -124,7 +130,9 @@ def send_gathered(state: WorkerState) -> tuple[WorkerState, Effects]:
         return state, ()
     runs_on = any(slot.phase is Phase.STEPPING and slot.has_credit for slot in state.slots.values())
     if state.gathers and runs_on and state.stop is None:
-        return state, (SetTimer("gather", GATHER_S),)
+        # Set once: a neighbour that goes on stepping must not put it off again and again.
+        timer: Effects = () if state.is_gathering else (SetTimer("gather", GATHER_S),)
+        return replace(state, is_gathering=True), timer
     return send_open(state, done)
 
 
@@ -137,7 +145,7 @@ def send_open(state: WorkerState, env_ids: tuple[EnvId, ...] | None = None) -> t
         return state, ()
     for env_id in chosen:
         state = with_slot(state, replace(state.slots[env_id], open_steps=0))
-    return state, (SendBlocks(chosen), CancelTimer("gather"))
+    return replace(state, is_gathering=False), (SendBlocks(chosen), CancelTimer("gather"))
 
 
 def ask_holder_again(state: WorkerState, now_s: float) -> tuple[WorkerState, Effects]:

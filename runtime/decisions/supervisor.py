@@ -7,8 +7,7 @@ handed out here and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from runtime.decisions.effects import (
     CONTROLLER,
@@ -28,74 +27,48 @@ from runtime.decisions.effects import (
 )
 from runtime.decisions.ledger import about
 from runtime.decisions.policy_holder import From
-from runtime.decisions.restarts import RestartBudget, RestartLimits
+from runtime.decisions.restarts import RestartBudget
+from runtime.decisions.supervisor_state import (
+    SupervisorOptions,
+    SupervisorState,
+    heard,
+    name_of,
+    note,
+    status_of,
+    take_status,
+    warn,
+    with_silence,
+)
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId, Incarnation
 from runtime.messages import (
     RESTARTABLE_LOSSES,
     EnvAssignment,
+    HolderFailed,
     HolderRestarted,
     PlayerLost,
     PolicyOverdue,
     RestartDenied,
     RestartPlayersRequest,
     StartPlayer,
-    StartWorker,
     Status,
     StatusRequest,
     Stopped,
     StopRequest,
+    WorkerAlive,
     WorkerFailed,
-    WorkerOverdue,
+    WorkerNote,
     WorkerReady,
 )
 from runtime.seeds import player_seed
 
+__all__ = ["SupervisorCore", "SupervisorOptions", "SupervisorState", "status_of"]
+
 Effects = tuple[object, ...]
 
 PART_START_S = 45.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SupervisorOptions:
-    """What is to be supervised.
-
-    worker_envs: the environments of each EnvWorker. template: a StartWorker without environments. ports: by
-    environment, 0 for links without a socket. first_incarnation: of every player. is_blocking: players block their
-    EnvWorker, so one that is silent takes its worker with it. has_controller: False where code outside the actors
-    holds the loop and takes the TrainerController's place.
-    """
-
-    run: str
-    worker_envs: tuple[tuple[EnvId, ...], ...]
-    template: StartWorker
-    ports: Mapping[EnvId, int]
-    limits: RestartLimits
-    first_incarnation: int = 0
-    is_blocking: bool = False
-    has_controller: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SupervisorState:
-    """All that the Supervisor remembers.
-
-    generations: how often each part was started, by its role. incarnations: of each environment. stopped: parts that
-    said they have ended. outcome: the controller's last word.
-    """
-
-    options: SupervisorOptions
-    generations: Mapping[Role, int] = field(default_factory=dict)
-    ready: frozenset[Role] = frozenset()
-    incarnations: Mapping[EnvId, int] = field(default_factory=dict)
-    env_budgets: Mapping[EnvId, RestartBudget] = field(default_factory=dict)
-    part_budgets: Mapping[Role, RestartBudget] = field(default_factory=dict)
-    stopped: frozenset[str] = frozenset()
-    stop: StopRequest | None = None
-    denied: bool = False
-    latest: Status | None = None
-    outcome: Stopped | None = None
-    dropped: int = 0
+WATCH_S = 1.0
+EXIT_CODES = {"interrupted": 130, "terminated": 143}
 
 
 class SupervisorCore:
@@ -114,8 +87,8 @@ class SupervisorCore:
         )
 
     def begin(self) -> Effects:
-        """Start every part."""
-        effects: list[object] = []
+        """Start every part, and begin to watch."""
+        effects: list[object] = [SetTimer("watch", WATCH_S)]
         for role in self.state.generations:
             effects.extend(_spawn(role, 0))
         return tuple(effects)
@@ -128,30 +101,8 @@ class SupervisorCore:
             return ()
         if isinstance(message, StatusRequest):
             return (Reply(envelope.sender, status_of(self.state)),)
-        self.state, effects = _decide(self.state, message, now_s)
+        self.state, effects = _decide(heard(self.state, message), message, now_s)
         return effects
-
-
-def status_of(state: SupervisorState) -> Status:
-    """The newest status, with the outcome once the run is over."""
-    latest = state.latest or Status(
-        run=state.options.run,
-        env_steps=0,
-        agent_steps=0,
-        decisions=0,
-        lost_steps={},
-        unreported_steps_max=0,
-        brains=(),
-        environments=(),
-        worker_restarts={},
-        dropped_messages={},
-        lines=(),
-        first_step_s=None,
-    )
-    if state.outcome is None:
-        return replace(latest, exit_reason="")
-    outcome = state.outcome
-    return replace(latest, exit_reason=outcome.exit_reason, exit_code=outcome.exit_code, cause=outcome.cause)
 
 
 def _spawn(role: Role, generation: int) -> Effects:
@@ -167,14 +118,16 @@ def _decide(state: SupervisorState, message: object, now_s: float) -> tuple[Supe
         case PlayerLost():
             return _player_lost(state, message, now_s)
         case Status():
-            return replace(state, latest=message), ()
+            return take_status(state, message), ()
         case WorkerReady():
+            # By way of us, so that it comes after the introduction of a worker that was started again.
+            return state, (Send(CONTROLLER, message),)
+        case WorkerAlive():
             return state, ()
-        case WorkerOverdue():
-            role = worker_role(message.worker)
-            return state, (KillPart(role, state.generations.get(role, 0)),)
+        case WorkerNote():
+            return (warn if message.level == "fault" else note)(state, message.text), ()
         case PolicyOverdue():
-            return state, (KillPart(HOLDER, state.generations[HOLDER]),)
+            return _policy_overdue(state, message)
         case RestartPlayersRequest():
             return _restart_players(state)
         case StopRequest():
@@ -215,57 +168,55 @@ def _part_ready(state: SupervisorState, message: PartReady) -> tuple[SupervisorS
     return state, tuple(effects)
 
 
-def _is_ending(state: SupervisorState) -> bool:
-    return state.outcome is not None or state.stop is not None or state.denied
-
-
 def _part_exited(state: SupervisorState, message: PartExited, now_s: float) -> tuple[SupervisorState, Effects]:
-    role = message.role
+    role, name = message.role, name_of(message.role)
     if message.generation != state.generations.get(role) or state.outcome is not None:
         return replace(state, dropped=state.dropped + 1), ()
     state = replace(state, ready=state.ready - {role})
     if role == CONTROLLER:
-        cause = f"the TrainerController was lost: {message.cause}; the last save stands, --resume goes on from it"
-        return _end(
-            state,
-            Stopped(run=state.options.run, part="controller", exit_reason="trainer_failure", exit_code=4, cause=cause),
-        )
+        return _end(state, _lost_controller(state, message.cause))
     if str(role) in state.stopped:
-        return state, ()
-    failed: Effects = ()
-    if role.kind == "worker":
-        envs = state.options.worker_envs[role.number]
-        held = tuple((each, Incarnation(state.incarnations[each])) for each in envs)
-        state = replace(
-            state, incarnations={**state.incarnations, **{each: state.incarnations[each] + 1 for each in envs}}
-        )
-        failed = (
-            Send(
-                CONTROLLER,
-                WorkerFailed(run=state.options.run, worker=role.number, environments=held, cause=message.cause),
-            ),
-        )
-    if _is_ending(state):
-        return state, failed
-    return _restart_part(state, role, message.cause, failed, now_s)
+        return warn(state, f"{name}: {message.cause}; it was not needed any more"), ()
+    if role == HOLDER:
+        failed: object = HolderFailed(run=state.options.run, cause=message.cause)
+    else:
+        state, failed = _worker_failed(state, role, message.cause)
+    told: Effects = (Send(CONTROLLER, failed),)
+    if state.is_ending:
+        return warn(state, f"{name}: {message.cause}; the run is ending"), told
+    return _restart_part(state, role, message.cause, told, now_s)
+
+
+def _lost_controller(state: SupervisorState, cause: str) -> Stopped:
+    cause = f"the TrainerController was lost: {cause}; the last save stands, --resume goes on from it"
+    return Stopped(run=state.options.run, part="controller", exit_reason="trainer_failure", exit_code=4, cause=cause)
+
+
+def _worker_failed(state: SupervisorState, role: Role, cause: str) -> tuple[SupervisorState, WorkerFailed]:
+    envs = state.options.worker_envs[role.number]
+    held = tuple((each, Incarnation(state.incarnations[each])) for each in envs)
+    raised = {each: state.incarnations[each] + 1 for each in envs}
+    state = replace(state, incarnations={**state.incarnations, **raised})
+    return state, WorkerFailed(run=state.options.run, worker=role.number, environments=held, cause=cause)
 
 
 def _restart_part(
     state: SupervisorState, role: Role, cause: str, first: Effects, now_s: float
 ) -> tuple[SupervisorState, Effects]:
-    budget = state.part_budgets[role]
+    budget, name = state.part_budgets[role], name_of(role)
     refusal = budget.refusal(now_s)
     if refusal:
-        name = f"EnvWorker {role.number}" if role.kind == "worker" else "the PolicyHolder"
-        text = f"{name} was lost: {cause}\n{refusal}; its restarts so far:\n{budget.account(now_s)}"
-        state, effects = _deny(state, text)
+        account = f"{refusal}; its restarts so far:\n{budget.account(now_s)}"
+        state, effects = _deny(state, f"{name} was lost: {cause}; run_logs/actors.log may say why\n{account}")
         return state, (*first, *effects)
     generation = state.generations[role] + 1
+    budget = budget.spend(now_s, cause)
     state = replace(
         state,
         generations={**state.generations, role: generation},
-        part_budgets={**state.part_budgets, role: budget.spend(now_s, cause)},
+        part_budgets={**state.part_budgets, role: budget},
     )
+    state = warn(state, f"{name}: {cause}; it is started again ({budget.spending})")
     return state, (*first, *_spawn(role, generation))
 
 
@@ -277,23 +228,29 @@ def _deny(state: SupervisorState, cause: str) -> tuple[SupervisorState, Effects]
 
 def _player_lost(state: SupervisorState, message: PlayerLost, now_s: float) -> tuple[SupervisorState, Effects]:
     env_id = message.env_id
-    if message.incarnation != state.incarnations.get(env_id) or _is_ending(state):
+    if message.incarnation != state.incarnations.get(env_id) or state.outcome is not None:
         return replace(state, dropped=state.dropped + 1), ()
-    budget = state.env_budgets[env_id]
     cause = about(env_id, message.incarnation, message.cause)
+    if state.is_ending:
+        return warn(state, cause), ()
+    budget = state.env_budgets[env_id]
     if message.kind not in RESTARTABLE_LOSSES:
         return _deny(state, cause)
     refusal = budget.refusal(now_s)
     if refusal:
         return _deny(state, f"{cause}\n{refusal}; its restarts so far:\n{budget.account(now_s)}")
-    state = replace(state, env_budgets={**state.env_budgets, env_id: budget.spend(now_s, message.cause)})
+    budget = budget.spend(now_s, message.cause)
+    state = warn(
+        replace(state, env_budgets={**state.env_budgets, env_id: budget}),
+        f"{cause}\nenvironment {env_id} is started again ({budget.spending})",
+    )
     role = worker_role(message.worker)
     if state.options.is_blocking and message.kind == "timeout":
         # Its thread is stuck in the user's code: only a new process helps. PartExited raises the incarnation.
         return state, (KillPart(role, state.generations[role]),)
     state = replace(state, incarnations={**state.incarnations, env_id: state.incarnations[env_id] + 1})
     start = StartPlayer(run=state.options.run, environment=_assignment(state, env_id))
-    return state, (Send(role, start),)
+    return state, (Send(role, start), Send(CONTROLLER, start))
 
 
 def _restart_players(state: SupervisorState) -> tuple[SupervisorState, Effects]:
@@ -311,11 +268,15 @@ def _stop(state: SupervisorState, message: StopRequest) -> tuple[SupervisorState
     if state.outcome is not None or state.stop is not None:
         return state, ()
     state = replace(state, stop=message)
-    exit_code = {"interrupted": 130, "terminated": 143}.get(message.reason, 0)
-    if CONTROLLER not in state.ready:
-        outcome = Stopped(run=message.run, part="controller", exit_reason=message.reason, exit_code=exit_code)
-        return _end(state, outcome)
+    if CONTROLLER not in state.ready or state.latest is None:
+        # It is still starting, and has nothing to save.
+        return _end(state, _stopped_at_once(message))
     return state, (Send(CONTROLLER, message), SetTimer("stop", message.deadline_s))
+
+
+def _stopped_at_once(message: StopRequest, cause: str = "") -> Stopped:
+    code = EXIT_CODES.get(message.reason, 0)
+    return Stopped(run=message.run, part="controller", exit_reason=message.reason, exit_code=code, cause=cause)
 
 
 def _timer(state: SupervisorState, message: TimerFired) -> tuple[SupervisorState, Effects]:
@@ -323,17 +284,43 @@ def _timer(state: SupervisorState, message: TimerFired) -> tuple[SupervisorState
         case ("start", Role() as role, int(generation)):
             if role in state.ready or state.generations[role] != generation:
                 return state, ()
-            return state, (KillPart(role, generation),)
+            text = f"{name_of(role)} has not started within {PART_START_S:g} s; its process is ended"
+            return warn(state, text), (KillPart(role, generation),)
         case "stop" if state.stop is not None and state.outcome is None:
-            reason = state.stop.reason
-            exit_code = {"interrupted": 130, "terminated": 143}.get(reason, 0)
             cause = "the TrainerController did not end in time; the last save stands"
-            return _end(
-                state,
-                Stopped(run=state.options.run, part="controller", exit_reason=reason, exit_code=exit_code, cause=cause),
-            )
+            return _end(state, _stopped_at_once(state.stop, cause))
+        case "watch" if state.outcome is None:
+            return _watch(with_silence(state, WATCH_S))
         case _:
             return state, ()
+
+
+def _watch(state: SupervisorState) -> tuple[SupervisorState, Effects]:
+    """End the EnvWorkers that run and say nothing, and the run when the TrainerController is one of those."""
+    options = state.options
+    if state.silent_s.get(CONTROLLER, 0.0) >= options.controller_silence_s:
+        cause = f"it has said nothing for {options.controller_silence_s:g} s"
+        return _end(state, _lost_controller(state, cause))
+    hung = sorted(
+        (role for role, seconds in state.silent_s.items() if role != CONTROLLER and seconds >= options.silence_s),
+        key=str,
+    )
+    for role in hung:
+        text = f"{name_of(role)} has said nothing for {options.silence_s:g} s; it is taken for hung, and ended"
+        state = warn(state, text)
+    state = replace(state, silent_s={**state.silent_s, **dict.fromkeys(hung, 0.0)})
+    kills = tuple(KillPart(role, state.generations[role]) for role in hung)
+    return state, (*kills, SetTimer("watch", WATCH_S))
+
+
+def _policy_overdue(state: SupervisorState, message: PolicyOverdue) -> tuple[SupervisorState, Effects]:
+    if HOLDER not in state.ready:
+        return state, ()  # another one is being started already
+    text = (
+        f"the PolicyHolder has not sent version {message.version} of {message.behavior!r} to EnvWorker "
+        f"{message.worker} for {message.waited_s:.0f} s; it is taken for hung, and ended"
+    )
+    return warn(state, text), (KillPart(HOLDER, state.generations[HOLDER]),)
 
 
 def _stopped(state: SupervisorState, message: Stopped) -> tuple[SupervisorState, Effects]:

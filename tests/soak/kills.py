@@ -2,14 +2,15 @@
 
 `python -m tests.soak.kills --victim {launcher,worker,player,holder} --count 30 --seed N [--at SECONDS] [--keep]`
 
-Each kill happens in a run of its own, at an instant drawn uniformly from the whole life of an undisturbed one: start-up,
-updates and saves included. A victim that is not there yet is killed the moment it appears. A kill that comes when the
-run, or the victim's part in it, is over does not count and is drawn again.
+Each kill happens in a run of its own, at an instant drawn uniformly from the whole life of an undisturbed one:
+start-up, updates and saves included. A victim that is not there yet is killed the moment it appears. A kill that comes
+when the run, or the victim's part in it, is over does not count and is drawn again.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import shutil
 import statistics
@@ -91,12 +92,14 @@ def kill_once(victim: str, folder: Path, at_s: float, rng: random.Random) -> Kil
 def _launcher_killed(run: TrainingRun) -> Kill | None:
     if run.has_ended():
         return None
-    at_s, ports = time.monotonic() - run.began_s, run.ports()
+    ports = run.ports()
+    at_s = time.monotonic() - run.began_s
     run.kill()
     left = run.nothing_left(GONE_S_MAX)
     expect(not left, f"10 s after the launcher's death there still is: {left}", run)
     gone_s = time.monotonic() - run.began_s - at_s
-    expect(not _listening(ports), f"ports still open: {_listening(ports)}", run)
+    held = _still_held(ports, run.began_at, time.time())
+    expect(not held, f"ports still open: {held}", run)
     note = "no checkpoint yet"
     if run.checkpoints():
         newest = int(run.checkpoints()[-1].name)
@@ -107,15 +110,26 @@ def _launcher_killed(run: TrainingRun) -> Kill | None:
     return Kill(victim="launcher", at_s=at_s, title="launcher", noticed_s=gone_s, note=note)
 
 
-def _listening(ports: Sequence[int]) -> list[int]:
-    open_now = {each.laddr.port for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN}
-    return sorted(open_now & set(ports))
+def _still_held(ports: Sequence[int], began_at: float, killed_at: float) -> list[str]:
+    """Those ports on which a process listens that was born in the run's time: it may have inherited them from the run.
+
+    Others may be given a port again at once.
+    """
+    held = []
+    for each in psutil.net_connections("tcp"):
+        if each.status != psutil.CONN_LISTEN or not each.laddr or each.laddr.port not in ports or not each.pid:
+            continue
+        with contextlib.suppress(psutil.Error):
+            owner = psutil.Process(each.pid)
+            if began_at <= owner.create_time() <= killed_at:
+                held.append(f"port {each.laddr.port} by {owner}")
+    return held
 
 
 def _part_killed(run: TrainingRun, victim: str, rng: random.Random) -> Kill | None:
     find: Callable[[], list[psutil.Process]] = run.players if victim == "player" else lambda: run.parts(victim)
-    found: list[psutil.Process] = []
-    run.until(lambda: found.extend(find()) or found or run.has_ended(), APPEARS_S_MAX)
+    run.until(lambda: find() or run.has_ended(), APPEARS_S_MAX)
+    found = find()
     if run.has_ended() or not found:
         return None
     process = rng.choice(sorted(found, key=lambda each: each.pid))
@@ -140,9 +154,7 @@ def _part_killed(run: TrainingRun, victim: str, rng: random.Random) -> Kill | No
     is_over = "was not needed any more" in line.text
     expect(is_over or _is_in_summary(run, victim), f"{title}, killed at {at_s:.2f} s: not in summary.json", run)
     note = "at the end" if is_over else ""
-    return Kill(
-        victim=victim, at_s=at_s, title=title, noticed_s=line.at_s - killed_s, stepping_s=stepping_s, note=note
-    )
+    return Kill(victim=victim, at_s=at_s, title=title, noticed_s=line.at_s - killed_s, stepping_s=stepping_s, note=note)
 
 
 def _title(process: psutil.Process) -> str:
@@ -248,7 +260,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         if not options.keep:
             shutil.rmtree(folder, ignore_errors=True)
-    sys.stdout.write(f"{len(done)} kills of {options.victim}; {_figures(done, 'noticed_s')}; {_figures(done, 'stepping_s')}\n")
+    sys.stdout.write(
+        f"{len(done)} kills of {options.victim}; {_figures(done, 'noticed_s')}; {_figures(done, 'stepping_s')}\n"
+    )
     return 0 if len(done) == options.count else 1
 
 

@@ -55,7 +55,7 @@ class TrainingRun:
         self._has_news = threading.Condition()
         self._is_silent = False
         environment = {**os.environ, WHOSE: self.name, "SPT_NOENV": "1", "PYTHONPATH": str(ROOT)}
-        self.began_s = time.monotonic()
+        self.began_s, self.began_at = time.monotonic(), time.time()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "runtime.train", *arguments, "--run-id", run_id],
             cwd=folder,
