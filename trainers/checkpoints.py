@@ -22,6 +22,7 @@ from trainers.tensors_file import Array, decode_arrays, encode_arrays
 FORMAT = 1
 ARRAYS, STATE, MANIFEST = "arrays.safetensors", "state.json", "manifest.json"
 TEMPORARY_PREFIX = ".saving-"
+ASIDE_PREFIX = f"{TEMPORARY_PREFIX}old-"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +138,7 @@ def _put_in_place(temporary: Path, folder: Path) -> None:
         temporary.rename(folder)
         return
     # A folder cannot replace a full one in one step: the old content steps aside for an instant, and is deleted last.
-    aside = folder.with_name(f"{TEMPORARY_PREFIX}old-{folder.name}")
+    aside = folder.with_name(f"{ASIDE_PREFIX}{folder.name}")
     folder.rename(aside)
     temporary.rename(folder)
     _synchronise(folder.parent)
@@ -145,9 +146,16 @@ def _put_in_place(temporary: Path, folder: Path) -> None:
 
 
 def _remove_leftovers(parent: Path) -> None:
-    """Deletes what saves that were killed have left; one run, which holds a lock, saves one at a time."""
+    """Deletes what saves that were killed have left; one run, which holds a lock, saves one at a time.
+
+    Old content that stepped aside for a successor which never came takes its place again.
+    """
     for leftover in parent.glob(f"{TEMPORARY_PREFIX}*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+        place = parent / leftover.name.removeprefix(ASIDE_PREFIX)
+        if leftover.name.startswith(ASIDE_PREFIX) and not place.exists():
+            leftover.rename(place)
+        else:
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _failure(folder: Path, error: OSError, needed: int) -> str:

@@ -1,8 +1,11 @@
 """Small worlds with a known answer, learned in one process."""
 
 import numpy as np
+import onnxruntime
 import pytest
 
+from fakeunity.rows import Actions
+from fakeunity.scenes.catalogue import open_world
 from runtime.learner import BehaviorSettings, NetworkSettings, PPOHyperparameters, RewardSignalSettings
 from tests.support.training import TrainingLoop
 
@@ -45,6 +48,24 @@ def test_basic_is_learned_by_every_seed(seed: int, envs: int, agents: int) -> No
     mean_reward = loop.train(10_000).mean_reward
     assert mean_reward is not None
     assert mean_reward >= 0.9
+
+
+@pytest.mark.parametrize(("output", "least"), [("discrete_actions", 0.9), ("deterministic_discrete_actions", 0.92)])
+def test_the_exported_model_earns_what_training_earned(output: str, least: float) -> None:
+    loop = TrainingLoop("basic", settings(BASIC, max_steps=10_000), seed=5)
+    mean_reward = loop.train(10_000).mean_reward
+    assert mean_reward is not None
+    session = onnxruntime.InferenceSession(loop.learner.unity_model("Basic"), providers=["CPUExecutionProvider"])
+    world = open_world("basic", agents=1, handshake_seed=1, url_seed=0)
+    rows, total, episodes = world.reset()["Basic"], 0.0, 0
+    while episodes < 100:
+        seen = rows.observations[0][~rows.done]
+        (action,) = session.run([output], {"obs_0": seen, "action_masks": np.ones((1, 3), np.float32)})
+        rows = world.step({"Basic": Actions(np.zeros((1, 0), np.float32), action)})["Basic"]
+        total += float(rows.rewards.sum())
+        episodes += int(rows.done.sum())
+    assert total / 100 >= least
+    assert total / 100 == pytest.approx(mean_reward, abs=0.03)
 
 
 def test_basic_is_not_learned_without_a_learning_rate() -> None:

@@ -3,6 +3,8 @@
 import contextlib
 import json
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from trainers.learner import PPOLearner
 from trainers.tensors_file import Array, decode_arrays, encode_arrays
 
 BRAIN = small_brain()
+ROOT = Path(__file__).parents[3]
 CHECKPOINT = Checkpoint(
     {"b/x": np.arange(6, dtype=np.float32).reshape(2, 3), "a": np.zeros((0, 2), np.int64)}, {"n": 1}
 )
@@ -262,3 +265,39 @@ def test_behaviors_whose_names_begin_alike_are_kept_apart(tmp_path: Path) -> Non
 def test_a_run_state_that_is_no_json_is_refused_at_once() -> None:
     with pytest.raises(TypeError, match="not JSON serializable"):
         small_learner().begin_save({"lesson": object()})
+
+
+def test_old_content_that_stepped_aside_for_nothing_comes_back(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "1", CHECKPOINT)
+    (tmp_path / "1").rename(tmp_path / ".saving-old-1")
+    write_checkpoint(tmp_path / "2", Checkpoint({}, {"n": 2}))
+    assert read_checkpoint(tmp_path / "1").state == {"n": 1}
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["1", "2"]
+
+
+KILLED = """
+import sys
+from pathlib import Path
+import numpy as np
+from trainers.checkpoints import Checkpoint, write_checkpoint
+arrays = {"a": np.arange(500_000, dtype=np.float64)}
+for number in range(100_000):
+    write_checkpoint(Path(sys.argv[1]) / str(number), Checkpoint(arrays, {"n": number}))
+    print(number, flush=True)
+"""
+
+
+def test_a_save_that_is_killed_leaves_the_last_one_that_was_finished(tmp_path: Path) -> None:
+    for kills in range(4):
+        folder = tmp_path / str(kills)
+        folder.mkdir()
+        with subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(folder)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            finished = [int(process.stdout.readline()) for _ in range(2 + kills)]
+            process.kill()
+            finished += [int(line) for line in process.stdout if line.endswith("\n")]
+        found = sorted((int(each.name) for each in folder.iterdir() if each.name.isdecimal()), reverse=True)
+        assert read_checkpoint(folder / str(found[0])).state == {"n": found[0]}
+        assert found[0] >= finished[-1]
