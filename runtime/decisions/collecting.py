@@ -10,7 +10,7 @@ from dataclasses import replace
 from runtime.decisions.controller_end import after_round
 from runtime.decisions.controller_state import ControllerPhase, ControllerState
 from runtime.decisions.effects import AcceptBlocks, CutTrajectories, Send, StartUpdate, worker_role
-from runtime.decisions.ledger import EnvRecord, behaviors_of, judge
+from runtime.decisions.ledger import EnvRecord, behaviors_of, judge, seen_block
 from runtime.decisions.planning import round_steps
 from runtime.experience.brains import EnvId
 from runtime.experience.columns import StepBlock
@@ -18,6 +18,8 @@ from runtime.messages import EnvGrant, StepGrant
 
 Effects = tuple[object, ...]
 Decision = tuple[ControllerState, Effects]
+
+LAG_MAX = 2
 
 
 def accept(state: ControllerState, blocks: tuple[StepBlock, ...]) -> Decision:
@@ -39,28 +41,44 @@ def accept(state: ControllerState, blocks: tuple[StepBlock, ...]) -> Decision:
 def admit(state: ControllerState, block: StepBlock) -> Decision:
     """Take one block that arrived: keep it for the round, accept it, or declare it lost."""
     record = state.envs.get(block.env_id)
-    verdict = "stale" if record is None else judge(record, block)
-    counters = state.counters
-    if record is None or verdict in {"stale", "gap"}:
-        # Its worker was written off with its whole grant unreported; what it says now is known, and lost.
-        known = min(block.agent_steps, counters.unreported_max)
-        counters = counters.lose(verdict, block.agent_steps).leave_unreported(-known).drop("StepsTaken")
-        return replace(state, counters=counters), ()
-    if verdict == "duplicate":
-        return replace(state, counters=counters.drop("StepsTaken")), ()
-    pending = behaviors_of(block.pending)
-    received = record.received + block.steps
-    done = received >= record.until and record.state == "stepping"
-    record = replace(record, received=received, pending=pending, state="ready" if done else record.state)
+    verdict = "duplicate" if record is None else judge(record, block)
+    if record is None or verdict == "duplicate":
+        return replace(state, counters=state.counters.drop("StepsTaken")), ()
+    if verdict == "accept" and not state.options.is_sync and _lag(state, block) > LAG_MAX:
+        verdict = "stale"
+    if record.state not in {"stepping", "ready"} or block.incarnation != record.incarnation:
+        # It was written off with its whole grant unreported; what it says now is known.
+        known = min(block.agent_steps, state.counters.unreported_max)
+        cuts = state.cuts | {block.env_id} if block.incarnation == record.incarnation else state.cuts
+        state = replace(state, counters=state.counters.leave_unreported(-known), cuts=cuts)
     state = replace(
         state,
-        envs={**state.envs, block.env_id: record},
-        agents_max=max(state.agents_max, sum(pending.values())),
+        envs={**state.envs, block.env_id: seen_block(record, block)},
+        agents_max=max(state.agents_max, sum(block.pending.values())),
     )
+    if verdict != "accept":
+        return _declare_lost(state, record, block, verdict)
     if state.options.is_sync and state.phase is ControllerPhase.COLLECTING and state.ending is None:
         held = (*state.round_blocks.get(block.env_id, ()), block)
         return replace(state, round_blocks={**state.round_blocks, block.env_id: held}), ()
     return accept(state, (block,))
+
+
+def _lag(state: ControllerState, block: StepBlock) -> int:
+    """By how many versions the newest policies are ahead of those that acted."""
+    newest = state.versions
+    ahead = [newest.get(name.partition("?")[0], version) - version for name, version in block.versions.items()]
+    return max(ahead, default=0)
+
+
+def _declare_lost(state: ControllerState, record: EnvRecord, block: StepBlock, reason: str) -> Decision:
+    """A block that cannot be used. Where it leaves a hole, no trajectory goes on over it."""
+    counters = state.counters.lose(reason, block.agent_steps).drop("StepsTaken")
+    if block.incarnation != record.incarnation:
+        return replace(state, counters=counters), ()
+    missing = max(0, block.first_step - record.received)
+    counters = counters.leave_unreported(missing * state.agents_max)
+    return flush_lost(replace(state, counters=counters, cuts=state.cuts | {block.env_id}), block.env_id)
 
 
 def flush_lost(state: ControllerState, env_id: EnvId) -> Decision:
@@ -198,11 +216,12 @@ def grants(state: ControllerState, records: list[EnvRecord], block_steps: int) -
 
 
 def grant_again(state: ControllerState) -> Effects:
-    """The grants that are open, once more: they carry the first version of a behavior that has just appeared."""
+    """The grants that are open, once more: they carry a version that has just been published."""
     stepping = [each for each in state.envs.values() if each.state == "stepping"]
     if not stepping or state.ending is not None:
         return ()
-    return grants(state, stepping, max(1, state.options.block_steps_max))
+    is_sync = state.options.is_sync
+    return grants(state, stepping, state.options.block_steps_max if is_sync else planned_steps(state, stepping))
 
 
 def _go_on_freely(state: ControllerState) -> Decision:
@@ -210,6 +229,7 @@ def _go_on_freely(state: ControllerState) -> Decision:
     effects: Effects = tuple(CutTrajectories(env_id) for env_id in sorted(state.cuts))
     state = replace(state, cuts=frozenset())
     ready = due_updates(state)
+    is_full = any(each.is_ready_update for each in state.progress.values())
     if ready and not state.updating:
         return replace(state, updating=ready), (*effects, *(StartUpdate(name) for name in ready))
     if not state.updating:
@@ -217,7 +237,7 @@ def _go_on_freely(state: ControllerState) -> Decision:
         effects = (*effects, *more)
         if state.ending is not None or state.phase is not ControllerPhase.COLLECTING:
             return state, effects
-    if ready:
+    if is_full and state.options.is_training:
         return state, effects
     able = [each for each in state.envs.values() if each.state in {"ready", "stepping"}]
     if not able or not _policies_there(state):

@@ -220,7 +220,8 @@ def _blocks_accepted(state: ControllerState, message: BlocksAccepted) -> Decisio
 def _env_reset(state: ControllerState, message: EnvReset) -> Decision:
     first = message.first
     record = state.envs.get(first.env_id)
-    if record is None or (first.incarnation, first.reset_id) != (record.incarnation, record.reset_id):
+    known = None if record is None else (record.incarnation, record.reset_id, record.state)
+    if record is None or (first.incarnation, first.reset_id, "resetting") != known:
         return _stale(state, message)
     state, flushed = flush_lost(state, record.env_id)
     pending = behaviors_of(first.pending)
@@ -303,8 +304,10 @@ def _update_finished(state: ControllerState, message: UpdateFinished) -> Decisio
     if state.ending is not None:
         state, effects = end.go_on_ending(state)
         return state, (*published, *effects)
+    # Who runs on acts with the new policy from the next step; the holder will send no older one any more.
+    again = () if state.options.is_sync else grant_again(state)
     state, effects = go_on_collecting(state)
-    return state, (*published, *effects)
+    return state, (*published, *again, *effects)
 
 
 def _timer(state: ControllerState, message: TimerFired) -> Decision:

@@ -25,7 +25,7 @@ from runtime.decisions.effects import (
     WriteSummary,
     worker_role,
 )
-from runtime.decisions.ledger import Counters, EnvRecord
+from runtime.decisions.ledger import Counters, EnvRecord, unreported_bound
 from runtime.experience.brains import EnvId
 from runtime.messages import RestartPlayersRequest, Stopped, StopRequest
 
@@ -66,11 +66,12 @@ def _natural_end(state: ControllerState) -> Ending | None:
 
 
 def _restart_players(state: ControllerState) -> Decision:
-    envs = {
-        env_id: replace(each, state="launching", planned=each.incarnation + 1, pending={})
-        for env_id, each in state.envs.items()
-    }
-    state = replace(state, envs=envs, has_restarted_envs=True, waits_for_all=True, phase=ControllerPhase.GATHERING)
+    envs, counters = {}, state.counters
+    for env_id, each in state.envs.items():
+        counters = counters.leave_unreported(unreported_bound(each, state.agents_max))
+        envs[env_id] = replace(each, state="launching", planned=each.incarnation + 1, until=each.received, pending={})
+    state = replace(state, envs=envs, counters=counters)
+    state = replace(state, has_restarted_envs=True, waits_for_all=True, phase=ControllerPhase.GATHERING)
     request = RestartPlayersRequest(run=state.options.run)
     return state, (CutTrajectories(None), Send(SUPERVISOR, request))
 

@@ -120,7 +120,7 @@ def _about_slot(state: WorkerState, message: SlotMessage, pid: int, now_s: float
         case PlayerReplied():
             return _replied(state, before, slot, message, now_s)
         case PlayerFailed():
-            return _failed(state, before, slot, message)
+            return _failed(state, slot, message)
         case ResetRequest():
             return _reset(state, before, slot, message)
         case PlayerClosed():
@@ -196,7 +196,7 @@ def _reset(state: WorkerState, before: Slot, slot: Slot, message: ResetRequest) 
     return with_slot(state, slot), (*flush, ask)
 
 
-def _failed(state: WorkerState, before: Slot, slot: Slot, message: PlayerFailed) -> tuple[WorkerState, Effects]:
+def _failed(state: WorkerState, slot: Slot, message: PlayerFailed) -> tuple[WorkerState, Effects]:
     if slot.is_loss_told:
         return drop(state)
     start = state.start

@@ -15,13 +15,16 @@ from runtime.experience.columns import StepBlock
 
 EnvState = Literal["launching", "resetting", "ready", "stepping", "lost"]
 
+PAST_INCARNATIONS_MAX = 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvRecord:
     """What the controller knows of one environment.
 
-    received: env steps of this incarnation that arrived. until: granted. planned: the incarnation up to which new
-    incarnations were not losses of this player. pending: agents that wait, by behavior.
+    received: env steps of this incarnation that arrived. until: granted. past: the same as received for the newest few
+    incarnations before. planned: the incarnation up to which new incarnations were not losses of this player. pending:
+    agents that wait, by behavior.
     """
 
     env_id: EnvId
@@ -32,6 +35,7 @@ class EnvRecord:
     reset_id: int = -1
     received: int = 0
     until: int = 0
+    past: Mapping[Incarnation, int] = field(default_factory=dict)
     pending: Mapping[str, int] = field(default_factory=dict)
     restarts: int = 0
     player_pid: int = 0
@@ -86,10 +90,12 @@ def seen_incarnation(record: EnvRecord, incarnation: Incarnation, worker: int) -
     if incarnation <= record.incarnation:
         return record
     unplanned = max(0, incarnation - max(record.planned, record.incarnation))
+    past = {**record.past, record.incarnation: record.received}
     return EnvRecord(
         env_id=record.env_id,
         worker=worker,
         incarnation=incarnation,
+        past=dict(list(past.items())[-PAST_INCARNATIONS_MAX:]),
         planned=record.planned,
         restarts=record.restarts + unplanned,
     )
@@ -112,12 +118,26 @@ Verdict = Literal["accept", "duplicate", "stale", "gap"]
 
 
 def judge(record: EnvRecord, block: StepBlock) -> Verdict:
-    """What to do with a block: accept it, drop it as seen before, or declare it lost."""
-    if block.incarnation != record.incarnation or block.reset_id != record.reset_id:
-        return "stale"
-    if block.first_step + block.steps <= record.received:
+    """What to do with a block: accept it, drop it as seen before, or declare it lost.
+
+    What an incarnation took that is remembered no more counts as seen: a bound was left on it when it was lost.
+    """
+    is_now = block.incarnation == record.incarnation
+    seen = record.received if is_now else record.past.get(block.incarnation)
+    if seen is None or block.first_step + block.steps <= seen:
         return "duplicate"
-    return "accept" if block.first_step == record.received else "gap"
+    if not is_now or block.reset_id != record.reset_id:
+        return "stale"
+    return "accept" if block.first_step == seen else "gap"
+
+
+def seen_block(record: EnvRecord, block: StepBlock) -> EnvRecord:
+    """The record once a block has arrived, whatever becomes of it: it is not taken twice."""
+    end = block.first_step + block.steps
+    if block.incarnation != record.incarnation:
+        return replace(record, past={**record.past, block.incarnation: end})
+    done = end >= record.until and record.state == "stepping"
+    return replace(record, received=end, pending=behaviors_of(block.pending), state="ready" if done else record.state)
 
 
 def unreported_bound(record: EnvRecord, agents_max: int) -> int:
