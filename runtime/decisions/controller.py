@@ -168,6 +168,9 @@ def _worker_ready(state: ControllerState, message: WorkerReady) -> Decision:
     record = state.envs.get(message.env_id)
     if record is None or message.incarnation <= record.incarnation:
         return _stale(state, message)
+    if record.state not in {"launching", "lost"}:
+        # The news of its loss is still under way, by another road; it will be too late to be counted exactly.
+        state = _lose(state, record, unreported_bound(record, state.agents_max))
     record = seen_incarnation(record, message.incarnation, message.worker)
     record = replace(record, state="resetting", reset_id=0, player_pid=message.player_pid)
     request = ResetRequest(
@@ -185,10 +188,9 @@ def _worker_ready(state: ControllerState, message: WorkerReady) -> Decision:
 
 
 def _brains_found(state: ControllerState, message: BrainsFound) -> Decision:
-    new = tuple(each for each in message.brains if state.ending is None)
-    known = state.brains_known | {each.brain_name for each in new}
-    # Brains known already go to the learner too: it refuses one that comes back in another shape.
-    return replace(state, brains_known=known), tuple(AddBrain(each) for each in new)
+    # Brains known already go to the learner too: it refuses one that comes back in another shape. So do those that
+    # appear while the run ends: steps that are still accepted may hold rows of them.
+    return state, tuple(AddBrain(each) for each in message.brains)
 
 
 def _brain_added(state: ControllerState, message: BrainAdded) -> Decision:
@@ -206,7 +208,7 @@ def _brain_added(state: ControllerState, message: BrainAdded) -> Decision:
         behaviors={**state.behaviors, name: record},
         next_save={**state.next_save, name: next_save},
     )
-    warm: Effects = (WarmUp(name),) if state.options.is_training else ()
+    warm: Effects = (WarmUp(name),) if state.options.is_training and state.ending is None else ()
     return state, (*publish(state.options.run, release), *warm, *grant_again(state))
 
 

@@ -81,7 +81,6 @@ class ControllerState:
     envs: Mapping[EnvId, EnvRecord] = field(default_factory=dict)
     behaviors: Mapping[str, BehaviorRecord] = field(default_factory=dict)
     progress: Mapping[str, BrainProgress] = field(default_factory=dict)
-    brains_known: frozenset[str] = frozenset()
     counters: Counters = Counters()
     round_blocks: Mapping[EnvId, tuple[StepBlock, ...]] = field(default_factory=dict)
     cuts: frozenset[EnvId] = frozenset()
