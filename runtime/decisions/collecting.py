@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runtime.decisions.controller_end import after_round
+from runtime.decisions.controller_end import after_round, due_end
 from runtime.decisions.controller_state import ControllerPhase, ControllerState
 from runtime.decisions.effects import AcceptBlocks, CutTrajectories, Send, StartUpdate, worker_role
 from runtime.decisions.ledger import EnvRecord, behaviors_of, judge, seen_block
@@ -238,6 +238,9 @@ def _go_on_freely(state: ControllerState) -> Decision:
         if state.ending is not None or state.phase is not ControllerPhase.COLLECTING:
             return state, effects
     if is_full and state.options.is_training:
+        return state, effects
+    if due_end(state) is not None:
+        # It waits for the update under way; nobody steps beyond it meanwhile.
         return state, effects
     able = [each for each in state.envs.values() if each.state in {"ready", "stepping"}]
     if not able or not _policies_there(state):

@@ -38,14 +38,20 @@ UPDATE_WAIT_SHARE = 0.7
 def after_round(state: ControllerState) -> Decision:
     """What is due between rounds: the end, a planned restart, or a checkpoint."""
     options, agent_steps = state.options, state.counters.agent_steps
-    ending = _natural_end(state)
+    ending = due_end(state)
     if ending is not None:
         return begin_end(state, ending)
-    if options.stop_at is not None and agent_steps >= options.stop_at:
-        return begin_end(state, Ending(reason="stop_at", exit_code=0))
     if options.restart_envs_at is not None and agent_steps >= options.restart_envs_at and not state.has_restarted_envs:
         return _restart_players(state)
     return _save_if_due(state)
+
+
+def due_end(state: ControllerState) -> Ending | None:
+    """The end that what was accepted has brought about, if it has."""
+    stop_at = state.options.stop_at
+    if stop_at is not None and state.counters.agent_steps >= stop_at:
+        return _natural_end(state) or Ending(reason="stop_at", exit_code=0)
+    return _natural_end(state)
 
 
 def _natural_end(state: ControllerState) -> Ending | None:
