@@ -81,25 +81,34 @@ class ControllerPart:
     # ---- as a part
 
     def begin(self) -> None:
-        """Make the learner, restore what is to be resumed, and begin."""
-        factory, self._options = cloudpickle.loads(self._start.learner)
-        learner: Learner = factory(self._options)
+        """Make the learner, restore what is to be resumed, and begin; whatever fails there ends the run."""
         resumed: Mapping[str, object] | None = None
-        failure: TrainingError | None = None
+        failure: fx.LearnerFailed | None = None
         try:
-            if self._start.resume:
-                resumed = learner.load([Path(each) for each in self._start.resume])
-                for damaged in _texts(resumed.get("damaged")):
-                    self._report("fault", f"a damaged checkpoint was passed over: {damaged}")
-            if self._start.initialize:
-                learner.initialize_from([Path(each) for each in self._start.initialize])
+            resumed = self._make_learner()
         except TrainingError as error:
-            failure = error
-        self._learner = learner
+            failure = fx.LearnerFailed(str(error), error.exit_code)
+        except Exception as error:  # noqa: BLE001 - of foreign code, such as a library that cannot be loaded
+            logger.exception("the learner could not be made")
+            failure = fx.LearnerFailed(_failure("making the learner", error), 4)
         self._core = ControllerCore(self._start.options, resumed)
         self._perform_all(self._core.begin())
         if failure is not None:
-            self._feed(fx.LearnerFailed(str(failure), failure.exit_code))
+            self._feed(failure)
+
+    def _make_learner(self) -> Mapping[str, object] | None:
+        """Make the learner; the `run_state` of the run that it goes on with, None for a new one."""
+        factory, self._options = cloudpickle.loads(self._start.learner)
+        learner: Learner = factory(self._options)
+        self._learner = learner
+        resumed: Mapping[str, object] | None = None
+        if self._start.resume:
+            resumed = learner.load([Path(each) for each in self._start.resume])
+            for damaged in _texts(resumed.get("damaged")):
+                self._report("fault", f"a damaged checkpoint was passed over: {damaged}")
+        if self._start.initialize:
+            learner.initialize_from([Path(each) for each in self._start.initialize])
+        return resumed
 
     def receive(self, message: object, sender: object) -> None:
         """A message from another part."""
@@ -152,7 +161,8 @@ class ControllerPart:
             case fx.WarmUp(behavior):
                 self._learning.submit(lambda: self._the_learner.warm_up(behavior), self._warmed_up)
             case fx.CutTrajectories(env_id):
-                self._the_learner.cut(env_id)
+                if self._learner is not None:  # a run whose learner could not be made ends too
+                    self._learner.cut(env_id)
             case fx.StartSave(run_state, is_final):
                 self._save(run_state, is_final=is_final)
             case fx.WriteSummary(exit_reason):

@@ -136,7 +136,7 @@ def _decide(state: ControllerState, message: object) -> Decision:
 def _about_the_end(state: ControllerState, message: object) -> Decision:
     match message:
         case LearnerFailed():
-            reason = "environment_failure" if message.exit_code == 3 else "trainer_failure"
+            reason = {3: "environment_failure", 5: "storage_failure"}.get(message.exit_code, "trainer_failure")
             state = replace(state, updating=tuple(each for each in state.updating if each != message.behavior))
             return end.begin_end(state, Ending(reason=reason, exit_code=message.exit_code, cause=message.cause))
         case RestartDenied():
