@@ -11,11 +11,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from runtime.decisions.controller_state import ControllerState
-from runtime.learner import SaveJob, Summary
+from runtime.learner import BrainProgress, SaveJob, Summary
 from runtime.progress import progress_line
 from runtime.reporting.tensorboard import EventWriter
 from runtime.reporting.timers import Gauge, TimerNode, timers_document
-from runtime.reporting.training_status import SavedBehavior, SavedModel, training_status_document
+from runtime.reporting.training_status import SavedBehavior, SavedModel, saved_models, training_status_document
 from runtime.results import ExitReason, RunSummary, write_atomically, write_json_atomically
 from runtime.run_directory import RunPaths
 
@@ -61,7 +61,8 @@ class RunRecorder:
         self._warned: set[str] = set()
         self._paths = RunPaths(Path(options.root))
         self._events: dict[str, EventWriter] = {}
-        self._models: dict[str, list[SavedModel]] = {}
+        # A run that goes on keeps the list of what its earlier parts saved.
+        self._models = saved_models(self._paths.training_status)
         self._sha256: dict[str, str] = {}
         self._lines: list[tuple[int, str]] = []
         self._count = 0
@@ -79,8 +80,14 @@ class RunRecorder:
         return self._first_step_s
 
     def sha256(self, behavior: str) -> str:
-        """Of the model file last written; empty before."""
-        return self._sha256.get(behavior, "")
+        """Of the behavior's model file, which an earlier part of the run may have written; empty without one."""
+        if behavior not in self._sha256:
+            try:
+                body = self._paths.model(behavior).read_bytes()
+            except OSError:
+                return ""
+            self._sha256[behavior] = hashlib.sha256(body).hexdigest()
+        return self._sha256[behavior]
 
     def elapsed_s(self) -> float:
         """Seconds since the run was launched."""
@@ -118,33 +125,37 @@ class RunRecorder:
             self._events[behavior] = EventWriter(folder, started_s=self._options.launched_at, warn=self._warn)
         return self._events[behavior]
 
-    def save(self, job: SaveJob, models: Mapping[str, bytes], steps: Mapping[str, int], agent_steps: int) -> None:
+    def save(
+        self, job: SaveJob, models: Mapping[str, bytes], progress: Mapping[str, BrainProgress], agent_steps: int
+    ) -> None:
         """A checkpoint, then the models; older ones beyond the limit go. Raises StorageError or OSError."""
         target = self._paths.checkpoint(agent_steps)
         target.parent.mkdir(parents=True, exist_ok=True)
         job(target)
         for behavior, body in models.items():
-            step_model = self._paths.step_model(behavior, steps[behavior])
+            step_model = self._paths.step_model(behavior, progress[behavior].steps)
             step_model.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(step_model, body)
             write_atomically(self._paths.model(behavior), body)
             self._sha256[behavior] = hashlib.sha256(body).hexdigest()
-            self._note_model(behavior, steps[behavior], step_model, target)
-        self._prune()
+            self._note_model(progress[behavior], step_model, target)
+        self._prune(agent_steps)
 
-    def _note_model(self, behavior: str, steps: int, path: Path, checkpoint: Path) -> None:
+    def _note_model(self, progress: BrainProgress, path: Path, checkpoint: Path) -> None:
         model = SavedModel(
-            steps=steps,
+            steps=progress.steps,
             file_path=str(path),
-            reward=None,
+            reward=progress.mean_reward,
             creation_time=time.time(),
             other_files=(str(checkpoint),),
         )
-        others = [each for each in self._models.get(behavior, []) if each.steps != steps]
-        self._models[behavior] = [*others, model]
+        others = [each for each in self._models.get(progress.behavior, []) if each.steps != progress.steps]
+        self._models[progress.behavior] = [*others, model]
 
-    def _prune(self) -> None:
-        for folder in self._paths.checkpoint_folders()[self._options.keeps :]:
+    def _prune(self, agent_steps: int) -> None:
+        # One with more steps than now was damaged and passed over on --resume; it counts for none that can be loaded.
+        folders = [each for each in self._paths.checkpoint_folders() if int(each.name) <= agent_steps]
+        for folder in folders[self._options.keeps :]:
             shutil.rmtree(folder, ignore_errors=True)
         for behavior in self._models:
             folder = self._paths.behavior_folder(behavior)
@@ -178,7 +189,7 @@ class RunRecorder:
             mean_episode_length={name: each.mean_episode_length for name, each in progress.items()},
             episodes={name: each.episodes for name, each in progress.items()},
             policy_version={name: each.version for name, each in progress.items()},
-            policy_sha256={name: self._sha256.get(name) for name in progress},
+            policy_sha256={name: self.sha256(name) or None for name in progress},
             lost_steps=dict(counters.lost),
             unreported_steps_max=counters.unreported_max,
             restarts={int(env_id): each.restarts for env_id, each in state.envs.items()},

@@ -88,7 +88,7 @@ class ControllerPart:
             resumed = self._make_learner()
         except TrainingError as error:
             failure = fx.LearnerFailed(str(error), error.exit_code)
-        except Exception as error:  # noqa: BLE001 - of foreign code, such as a library that cannot be loaded
+        except Exception as error:  # of foreign code too, such as a library that cannot be loaded
             logger.exception("the learner could not be made")
             failure = fx.LearnerFailed(_failure("making the learner", error), 4)
         self._core = ControllerCore(self._start.options, resumed)
@@ -267,11 +267,10 @@ class ControllerPart:
         except Exception as error:  # noqa: BLE001 - reported as a failed save; training goes on
             self._facts.append(fx.SaveFinished(is_final, f"{type(error).__name__}: {error}"))
             return
-        steps = {name: each.steps for name, each in progress.items()}
         agent_steps = state.counters.agent_steps
 
         def save() -> None:
-            self._recorder.save(job, models, steps, agent_steps)
+            self._recorder.save(job, models, progress, agent_steps)
             self._recorder.write_logs(is_final=is_final)
 
         def done(result: object) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from runtime.results import Json
 
@@ -44,6 +46,36 @@ def training_status_document(
         document[parameter] = {"lesson_num": lesson}
     document["metadata"] = {"stats_format_version": STATS_FORMAT_VERSION, **versions}
     return document
+
+
+def saved_models(path: Path) -> dict[str, list[SavedModel]]:
+    """The models that the file at `path` lists and that exist, by behavior; none without a file that can be read."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    found: dict[str, list[SavedModel]] = {}
+    for name, content in document.items() if isinstance(document, dict) else ():
+        listed = content.get("checkpoints", ()) if isinstance(content, dict) else ()
+        models = [_read(each) for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        there = [each for each in models if each is not None and Path(each.file_path).is_file()]
+        if there:
+            found[name] = there
+    return found
+
+
+def _read(content: Mapping[str, object]) -> SavedModel | None:
+    steps, path, reward = content.get("steps"), content.get("file_path"), content.get("reward")
+    created, others = content.get("creation_time"), content.get("auxillary_file_paths", ())
+    if not isinstance(steps, int) or not isinstance(path, str) or not isinstance(created, int | float):
+        return None
+    return SavedModel(
+        steps=steps,
+        file_path=path,
+        reward=float(reward) if isinstance(reward, int | float) else None,
+        creation_time=float(created),
+        other_files=tuple(str(each) for each in others) if isinstance(others, list) else (),
+    )
 
 
 def _behavior(saved: SavedBehavior) -> dict[str, Json]:
