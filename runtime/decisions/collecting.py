@@ -46,18 +46,20 @@ def admit(state: ControllerState, block: StepBlock) -> Decision:
         return replace(state, counters=state.counters.drop("StepsTaken")), ()
     if verdict == "accept" and not state.options.is_sync and _lag(state, block) > LAG_MAX:
         verdict = "stale"
-    if record.state not in {"stepping", "ready"} or block.incarnation != record.incarnation:
+    is_late = record.state not in {"stepping", "ready"} or block.incarnation != record.incarnation
+    if is_late:
         # It was written off with its whole grant unreported; what it says now is known.
         known = min(block.agent_steps, state.counters.unreported_max)
-        cuts = state.cuts | {block.env_id} if block.incarnation == record.incarnation else state.cuts
-        state = replace(state, counters=state.counters.leave_unreported(-known), cuts=cuts)
+        state = replace(state, counters=state.counters.leave_unreported(-known))
+        verdict = verdict if block.env_id in state.cuts else "stale"
     state = replace(
         state,
         envs={**state.envs, block.env_id: seen_block(record, block)},
         agents_max=max(state.agents_max, sum(block.pending.values())),
     )
     if verdict != "accept":
-        return _declare_lost(state, record, block, verdict)
+        state = replace(state, counters=state.counters.lose(verdict, block.agent_steps).drop("StepsTaken"))
+        return (state, ()) if is_late else _step_over(state, record, block)
     if state.options.is_sync and state.phase is ControllerPhase.COLLECTING and state.ending is None:
         held = (*state.round_blocks.get(block.env_id, ()), block)
         return replace(state, round_blocks={**state.round_blocks, block.env_id: held}), ()
@@ -71,13 +73,10 @@ def _lag(state: ControllerState, block: StepBlock) -> int:
     return max(ahead, default=0)
 
 
-def _declare_lost(state: ControllerState, record: EnvRecord, block: StepBlock, reason: str) -> Decision:
-    """A block that cannot be used. Where it leaves a hole, no trajectory goes on over it."""
-    counters = state.counters.lose(reason, block.agent_steps).drop("StepsTaken")
-    if block.incarnation != record.incarnation:
-        return replace(state, counters=counters), ()
+def _step_over(state: ControllerState, record: EnvRecord, block: StepBlock) -> Decision:
+    """After a block that cannot be used: no trajectory goes on over the hole, and what never came is bounded."""
     missing = max(0, block.first_step - record.received)
-    counters = counters.leave_unreported(missing * state.agents_max)
+    counters = state.counters.leave_unreported(missing * state.agents_max)
     return flush_lost(replace(state, counters=counters, cuts=state.cuts | {block.env_id}), block.env_id)
 
 

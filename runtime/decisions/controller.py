@@ -42,7 +42,7 @@ from runtime.decisions.effects import (
 from runtime.decisions.ledger import EnvRecord, behaviors_of, restart_ordered, seen_incarnation, unreported_bound
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId, Incarnation
-from runtime.learner import PolicyRelease
+from runtime.learner import BrainProgress, PolicyRelease
 from runtime.messages import (
     BrainsFound,
     EnvReset,
@@ -73,15 +73,23 @@ def publish(run: str, release: PolicyRelease) -> Effects:
 
 
 class ControllerCore:
-    """The machine of the TrainerController: `handle` takes a message or fact and returns effects."""
+    """The machine of the TrainerController: `handle` takes a message or fact and returns effects.
 
-    def __init__(self, options: ControllerOptions, resumed: Mapping[str, object] | None = None) -> None:
+    resumed: the `run_state` that the run goes on from; progress: of the behaviors that come with it.
+    """
+
+    def __init__(
+        self,
+        options: ControllerOptions,
+        resumed: Mapping[str, object] | None = None,
+        progress: Mapping[str, BrainProgress] | None = None,
+    ) -> None:
         first = options.first_incarnation
         envs = {
             EnvId(each): EnvRecord(env_id=EnvId(each), incarnation=Incarnation(first - 1), planned=first)
             for each in range(options.environments)
         }
-        self.state = ControllerState(options=options, envs=envs)
+        self.state = ControllerState(options=options, envs=envs, progress=progress or {})
         if resumed is not None:
             self.state = end.restore_run_state(self.state, resumed)
 
@@ -199,7 +207,7 @@ def _brain_added(state: ControllerState, message: BrainAdded) -> Decision:
         return state, ()
     name, release = message.release.behavior, message.release
     record = BehaviorRecord(
-        release=release, agents_seen_at=state.counters.env_steps, checkpoint_interval=message.checkpoint_interval
+        release=release, agents_seen_at=state.seen_at(name), checkpoint_interval=message.checkpoint_interval
     )
     steps = message.progress[name].steps if name in message.progress else 0
     next_save = (steps // message.checkpoint_interval + 1) * message.checkpoint_interval

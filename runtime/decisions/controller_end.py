@@ -60,9 +60,7 @@ def _natural_end(state: ControllerState) -> Ending | None:
         return None
     idle_since = state.counters.env_steps - state.options.idle_steps * max(1, state.options.environments)
     idle = sorted(
-        name
-        for name, each in state.progress.items()
-        if not each.is_finished and name in state.behaviors and state.behaviors[name].agents_seen_at < idle_since
+        name for name, each in state.progress.items() if not each.is_finished and state.seen_at(name) < idle_since
     )
     finished = [name for name, each in state.progress.items() if each.is_finished]
     if not finished or len(finished) + len(idle) < len(state.progress):
@@ -222,6 +220,7 @@ def run_state(state: ControllerState) -> dict[str, object]:
         "holder_restarts": state.holder_restarts,
         "agents_max": state.agents_max,
         "steps": {name: each.steps for name, each in sorted(state.progress.items())},
+        "agents_seen_at": {name: state.seen_at(name) for name in sorted(state.progress)},
     }
 
 
@@ -255,4 +254,5 @@ def restore_run_state(state: ControllerState, saved: Mapping[str, object]) -> Co
         worker_restarts=workers,
         holder_restarts=number("holder_restarts"),
         agents_max=number("agents_max"),
+        seen_before=numbers("agents_seen_at"),
     )

@@ -72,8 +72,8 @@ class ControllerState:
     round_blocks: blocks of the round, not yet accepted, by environment. cuts: environments whose trajectories end once
     their blocks of the round are accepted. accepting: AcceptBlocks that the learner has not answered. updating:
     behaviors whose update is under way or queued. stopped: workers that have ended. overdue: those that have not when
-    they were no longer waited for. agents_max: most agents ever seen waiting in one environment. next_save: agent steps
-    of the next checkpoint, by behavior.
+    they were no longer waited for. agents_max: most agents ever seen waiting in one environment. seen_before: env steps
+    when behaviors of a resumed run last had an agent. next_save: agent steps of the next checkpoint, by behavior.
     """
 
     options: ControllerOptions
@@ -95,12 +95,18 @@ class ControllerState:
     holder_restarts: int = 0
     overdue: frozenset[int] = frozenset()
     agents_max: int = 0
+    seen_before: Mapping[str, int] = field(default_factory=dict)
     next_save: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def workers(self) -> frozenset[int]:
         """Numbers of the EnvWorkers that hold environments now."""
         return frozenset(each.worker for each in self.envs.values() if each.worker >= 0)
+
+    def seen_at(self, behavior: str) -> int:
+        """Env steps when the behavior last had an agent; now for one that was never announced."""
+        record = self.behaviors.get(behavior)
+        return self.seen_before.get(behavior, self.counters.env_steps) if record is None else record.agents_seen_at
 
     @property
     def versions(self) -> Mapping[str, int]:

@@ -1,0 +1,63 @@
+"""What must hold when a simulated run has ended, and the line that replays one that failed."""
+
+from __future__ import annotations
+
+from runtime.messages import Status
+from tests.sim.scenarios import Scenario
+from tests.sim.world import SimRun
+
+LAG_MAX = 2
+
+
+def simulate(scenario: Scenario, test: str) -> SimRun:
+    """The run at its end, checked. A failure shows the last events and how to replay it."""
+    run = SimRun(scenario)
+    try:
+        run.run()
+        if run.has_begun:
+            check_ledger(run)
+            check_versions(run)
+    except Exception as error:
+        line = f"reproduce: pytest tests/sim/{test} --sim-seed={scenario.seed}"
+        told = "\n".join((*run.scheduler.trace, *run.lines[-5:], f"{scenario}", line))
+        msg = f"{type(error).__name__}: {error}\n{told}"
+        raise AssertionError(msg) from error
+    return run
+
+
+def check_ledger(run: SimRun) -> None:
+    """Counters agree with what the players counted: exactly, or within the bound on what dead processes did."""
+    assert run.controller is not None
+    counters, counts = run.controller.core.state.counters, run.counts
+    known = counters.agent_steps + sum(counters.lost.values())
+    assert known <= counts.agent_steps <= known + counters.unreported_max, (counters, counts)
+    assert counters.env_steps <= counts.env_steps
+    assert counters.decisions <= counts.decisions
+    if run.is_exact:
+        assert counters.unreported_max == 0, counters
+        if not counters.lost:
+            found = (counters.env_steps, counters.agent_steps, counters.decisions)
+            assert found == (counts.env_steps, counts.agent_steps, counts.decisions)
+    if not counters.lost:
+        assert run.learner.steps == counters.agent_steps
+    assert len(run.learner.accepted) == counters.env_steps
+
+
+def check_versions(run: SimRun) -> None:
+    """No step is older than the mode allows when it is accepted."""
+    assert run.learner.lag_max <= (0 if run.scenario.is_sync else LAG_MAX)
+    if run.scenario.is_sync and not run.died:
+        assert run.controller is not None
+        assert not run.controller.core.state.counters.lost
+
+
+def check_completed(run: SimRun) -> Status:
+    """The run took all its steps, and its last act was a save."""
+    status = run.supervisor.status
+    assert (status.exit_reason, status.exit_code) == ("max_steps", 0), status.cause
+    assert run.learner.steps >= run.scenario.sizes.max_steps
+    assert run.controller is not None
+    saved = run.controller.saves[-1]
+    counters = run.controller.core.state.counters
+    assert (saved["env_steps"], saved["agent_steps"]) == (counters.env_steps, counters.agent_steps)
+    return status
