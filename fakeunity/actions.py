@@ -7,25 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fakeunity.dialect import ActionLists
 from fakeunity.errors import TrainerMistakeError
 from fakeunity.rows import Actions, BehaviorSpec, Rows
-from runtime.players.wire import communicator_pb2 as pb
 
 
-def read_actions(spec: BehaviorSpec, rows: Rows, received: Sequence[pb.AgentActionProto]) -> Actions:
-    """The action rows received for the waiting agents of `rows`, the rows last sent.
+def read_actions(spec: BehaviorSpec, rows: Rows, received: ActionLists) -> Actions:
+    """The action rows received for the waiting agents of `rows`, the rows last sent, one for each.
 
-    Raises TrainerMistakeError when their number or width is wrong, a discrete action is out of range or masked, or a
-    continuous one is not finite.
+    Raises TrainerMistakeError when their width is wrong, a discrete action is out of range, no whole number or masked,
+    or a continuous one is not finite.
     """
     waiting = rows.waiting()
-    if len(received) != len(waiting):
-        raise TrainerMistakeError(
-            f"behavior {spec.name!r}: {len(received)} action rows arrived for {len(waiting)} waiting agents; "
-            "send one row per agent that is not done, in the order of the last message"
-        )
-    continuous = _table(spec, "continuous", [row.continuous_actions for row in received], spec.continuous)
-    discrete = _table(spec, "discrete", [row.discrete_actions for row in received], len(spec.branches))
+    continuous = _table(spec, "continuous", received.continuous, spec.continuous)
+    discrete = _table(spec, "discrete", received.discrete, len(spec.branches))
+    if not ((discrete == np.rint(discrete)) & (np.abs(discrete) < 2.0**31)).all():
+        raise TrainerMistakeError(f"behavior {spec.name!r}: discrete actions {discrete.tolist()} are no whole numbers")
     actions = Actions(continuous.astype(np.float32), discrete.astype(np.int64))
     if spec.continuous and not np.isfinite(actions.continuous).all():
         agent, column = (int(place) for place in np.argwhere(~np.isfinite(actions.continuous))[0])

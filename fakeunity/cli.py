@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fakeunity.arguments import PLAYER_KEYS, Arguments, split_arguments
 from fakeunity.errors import ConnectError, SpecError, TrainerMistakeError
 from fakeunity.install import install
+from fakeunity.protocols import NEWEST, PROTOCOLS
 from fakeunity.scenes.catalogue import SCENES
 from fakeunity.spec import PlayerSpec, from_options, integer, parse_url
 
@@ -23,6 +24,7 @@ ENV_ID_VARIABLE = "FAKEUNITY_ENV_ID"
 
 USAGE = """\
 python -m fakeunity SCENE --mlagents-port N [options]   a player, as a Unity build would be one
+                                                        (--port N where --protocol is API-8 to API-10)
 python -m fakeunity install SCENE FILE [options]        writes an executable FILE that is such a player
 python -m fakeunity --list                              the scenes
 
@@ -30,6 +32,11 @@ options: --agents K              agents of each behavior (1 to 1024)
          --seed S                mixed into every episode's randomness
          --delay-ms A-B          wall time before each answer
          --journal DIR           one JSON line per exchange in DIR/<env id>-<pid>.jsonl
+         --protocol V            API-8, API-9, API-10, or 1.0.0 to 1.5.0 (the default)
+         --layout hwc|chw        pictures with their channels last or first (1.5.0 knows both)
+         --package V             the version of the Unity package that the player says it is
+         --stack K               observations of the last K messages at once
+         --academy-steps N       API-8 to API-10: the academy is done after so many steps
          --env-id N              names the journal (default: $FAKEUNITY_ENV_ID, else the port - 5005)
          --connect-timeout-s N   how long to wait for the trainer's port (default 60)
          -logFile FILE           where the player writes its few lines ("-": standard output)
@@ -76,11 +83,12 @@ def main(argv: Sequence[str], *, installed: str | None = None) -> int:
             sys.stdout.write(USAGE)
             return 0
         if "version" in arguments.flags:
-            _say("fakeunity, communicator 1.5.0, package 3.0.0")
+            _say(f"fakeunity, communicator {NEWEST}; also {', '.join(name for name in PROTOCOLS if name != NEWEST)}")
             return 0
         if "list" in arguments.flags:
             for card in SCENES.values():
-                _say(f"{card.name:10} best reward {card.best_reward:5.2f}   {card.sentence}")
+                speaks = f"{card.since} to {NEWEST}" if card.since != NEWEST else NEWEST
+                _say(f"{card.name:15} best reward {card.best_reward:5.2f}   {speaks:14} {card.sentence}")
             return 0
         if installed is None and arguments.words[:1] == ("install",):
             return _install(arguments)
@@ -94,7 +102,7 @@ def _split_options(arguments: Arguments) -> tuple[list[tuple[str, str]], dict[st
     """Options that describe the player, and those that describe this one run of it."""
     run = [(key, value) for key, value in arguments.options if key in PLAYER_KEYS]
     if len(dict(run)) < len(run):
-        raise SpecError("one of --mlagents-port, --env-id, --connect-timeout-s is given twice; give it once")
+        raise SpecError("one of --mlagents-port, --port, --env-id, --connect-timeout-s is given twice; give it once")
     return [pair for pair in arguments.options if pair[0] not in PLAYER_KEYS], dict(run)
 
 
@@ -118,7 +126,7 @@ def _install(arguments: Arguments) -> int:
     except OSError as error:
         _complain(f"cannot write {file!r}: {error.strerror}; name a file in a folder that exists")
         return 1
-    _say(f"wrote {file}: scene {spec.scene}, {spec.agents} agents")
+    _say(f"wrote {file}: scene {spec.scene}, {spec.agents} agents, {spec.protocol}")
     return 0
 
 
@@ -130,9 +138,7 @@ def _play(arguments: Arguments, installed: str | None) -> int:
     scene = arguments.words[0] if base is None else base.scene
     options, run = _split_options(arguments)
     spec = _spec(scene, options, base)
-    if "mlagents_port" not in run:
-        raise SpecError("no --mlagents-port N: there is no trainer to play for, and no graphics to watch")
-    port = integer("--mlagents-port", run["mlagents_port"], 1, 65535)
+    port = _port(spec, run)
     connect_s = integer("--connect-timeout-s", run.get("connect_timeout_s", str(CONNECT_S)), 1, 86400)
     default_env = os.environ.get(ENV_ID_VARIABLE) or str(max(0, port - BASE_PORT))
     env_id = integer("--env-id", run.get("env_id", default_env), 0, 2**31 - 1)
@@ -144,12 +150,23 @@ def _play(arguments: Arguments, installed: str | None) -> int:
         return 1
 
 
+def _port(spec: PlayerSpec, run: Mapping[str, str]) -> int:
+    """The trainer's port: each generation knows its own word for it and lets the other pass, as builds do."""
+    if not spec.version.is_gen1:
+        if "mlagents_port" not in run:
+            raise SpecError("no --mlagents-port N: there is no trainer to play for, and no graphics to watch")
+        return integer("--mlagents-port", run["mlagents_port"], 1, 65535)
+    if "mlagents_port" in run and "port" not in run:
+        raise SpecError(f"--mlagents-port came after {spec.protocol}; give --port N, as players of its time take it")
+    return integer("--port", run.get("port", str(BASE_PORT)), 1, 65535)
+
+
 def _run(spec: PlayerSpec, log: _Log, *, port: int, connect_s: int, env_id: int) -> int:
     # numpy, protobuf and grpc take longer to load than a usage error should take to appear.
     from fakeunity import grpc_player  # noqa: PLC0415 - see above
     from fakeunity.memory import open_player  # noqa: PLC0415 - see above
 
-    log.line(f"scene {spec.scene}, {spec.agents} agents, pid {os.getpid()}, env {env_id}")
+    log.line(f"scene {spec.scene}, {spec.agents} agents, {spec.protocol}, pid {os.getpid()}, env {env_id}")
     player = open_player(spec, env_id=env_id)
     try:
         grpc_player.run(player, port, connect_s=connect_s, report=log.line)

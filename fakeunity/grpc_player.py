@@ -14,7 +14,7 @@ import grpc
 
 from fakeunity.errors import ConnectError, TrainerMistakeError
 from fakeunity.memory import MemoryPlayer
-from fakeunity.wire import EXCHANGE_PATH, closing_bytes
+from fakeunity.wire import closing_bytes
 
 CHANNEL_OPTIONS = (
     ("grpc.enable_http_proxy", 0),  # a proxy from the environment cannot reach this machine's own loopback
@@ -37,11 +37,11 @@ def run(player: MemoryPlayer, port: int, *, connect_s: float, report: Callable[[
         except grpc.FutureTimeoutError as error:
             raise ConnectError(
                 f"nobody serves port {port} on localhost after {connect_s:g} s; start the trainer first, "
-                "or give its port with --mlagents-port"
+                "or give its port with --mlagents-port (--port for API-8 to API-10)"
             ) from error
         report(f"connected to port {port}")
         # Without serializers the calls take and give the very bytes.
-        exchange = channel.unary_unary(EXCHANGE_PATH)
+        exchange = channel.unary_unary(player.exchange_path)
         call = player.exchange(None)
         try:
             while call is not None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from fakeunity.delay import Delays
+from fakeunity.dialect import Dialect
+from fakeunity.gen1 import Gen1Dialect
+from fakeunity.gen2 import Gen2Dialect
 from fakeunity.journal import Journal
 from fakeunity.player import Player
 from fakeunity.side_channels import Sampler
@@ -32,6 +35,16 @@ class MemoryPlayer:
         """The environment parameters that the player was given so far."""
         return dict(self._player.parameters)
 
+    @property
+    def exchange_path(self) -> str:
+        """The remote method that a player process of this kind calls."""
+        return self._player.exchange_path
+
+    @property
+    def train_mode(self) -> bool | None:
+        """What the last RESET of the old generation asked for; None before it and in the new one."""
+        return self._player.train_mode
+
     def close(self) -> None:
         """Ends the player and closes its journal; harmless twice."""
         self._player.close()
@@ -41,4 +54,21 @@ def open_player(spec: PlayerSpec, *, env_id: int = 0) -> MemoryPlayer:
     """A new player of `spec`, whatever its link. `env_id` names the journal; raises OSError if that will not open."""
     journal = None if spec.journal is None else Journal(spec.journal, env_id)
     delays = None if spec.delay_ms is None else Delays(spec.delay_ms, seed=spec.seed, env_id=env_id)
-    return MemoryPlayer(Player(spec.scene, agents=spec.agents, seed=spec.seed, journal=journal), delays)
+    player = Player(
+        spec.scene,
+        agents=spec.agents,
+        seed=spec.seed,
+        journal=journal,
+        dialect=open_dialect(spec),
+        academy_steps=spec.academy_steps,
+    )
+    return MemoryPlayer(player, delays)
+
+
+def open_dialect(spec: PlayerSpec) -> Dialect:
+    """How a player of `spec` talks."""
+    if spec.version.is_gen1:
+        return Gen1Dialect(spec.version, spec.stack)
+    return Gen2Dialect(
+        spec.version, package=spec.package_version, channels_first=spec.channels_first, frames=spec.stack
+    )

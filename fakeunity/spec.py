@@ -7,6 +7,11 @@
 | link | grpc or memory | a process that dials a port, or the same bytes inside the caller's process; default grpc |
 | delay_ms | A-B | milliseconds of wall time before each answer |
 | journal | folder | one JSON line per exchange, see `journal` |
+| protocol | API-8, API-9, API-10, 1.0.0 to 1.5.0 | the version that is spoken, see `protocols`; default 1.5.0 |
+| layout | chw or hwc | whether pictures have their channels first or last; only 1.5.0 has both, chw is its default |
+| package | version | of the Unity package, as told to the trainer; by default the last that spoke the protocol |
+| stack | 1 to 50 | how many consecutive observations an agent sees at once; default 1 |
+| academy_steps | 1 to 2^31-1 | API-8 to API-10: steps until the academy is done, with everybody in it |
 
 `,` may stand for `&`; a comma, ampersand or percent sign within a value is written %2C, %26, %25.
 """
@@ -25,12 +30,16 @@ from urllib.parse import quote, unquote
 
 from fakeunity.errors import SpecError
 from fakeunity.nearest import unknown_word
+from fakeunity.protocols import CHANNELS_LAST_PACKAGE, NEWEST, PROTOCOLS, Protocol, since
 from fakeunity.scenes.catalogue import AGENTS_MAX, SCENES
 
 SCHEME = "fake:"
 DELAY_MS_MAX = 3_600_000.0
 DELAY_MS = re.compile(r"[0-9]+(\.[0-9]+)?-[0-9]+(\.[0-9]+)?")
+PACKAGE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
+STACK_MAX = 50
 Link = Literal["grpc", "memory"]
+Layout = Literal["chw", "hwc"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,30 @@ class PlayerSpec:
     link: Link = "grpc"
     delay_ms: tuple[float, float] | None = None
     journal: Path | None = None
+    protocol: str = NEWEST
+    layout: Layout | None = None
+    package: str | None = None
+    stack: int = 1
+    academy_steps: int = 0
+
+    @property
+    def version(self) -> Protocol:
+        """What is known of the protocol."""
+        return PROTOCOLS[self.protocol]
+
+    @property
+    def package_version(self) -> str:
+        """The Unity package that it claims to be; empty in the old generation."""
+        if self.package is not None:
+            return self.package
+        return CHANNELS_LAST_PACKAGE if self.layout == "hwc" and self.protocol == NEWEST else self.version.package
+
+    @property
+    def channels_first(self) -> bool:
+        """Whether pictures have their channels first: packages from 3.0.0 on, unless `layout` says otherwise."""
+        if self.layout is not None:
+            return self.layout == "chw"
+        return self.protocol == NEWEST and int(self.package_version.partition(".")[0]) >= 3
 
     def options(self) -> dict[str, str]:
         """Every key that is set, with its value as a user would write it; `from_options` reads it back."""
@@ -53,6 +86,16 @@ class PlayerSpec:
             options["delay_ms"] = "-".join(f"{Decimal(repr(bound)):f}" for bound in self.delay_ms)
         if self.journal is not None:
             options["journal"] = str(self.journal)
+        if self.protocol != NEWEST:
+            options["protocol"] = self.protocol
+        if self.layout is not None:
+            options["layout"] = self.layout
+        if self.package is not None:
+            options["package"] = self.package
+        if self.stack != 1:
+            options["stack"] = str(self.stack)
+        if self.academy_steps:
+            options["academy_steps"] = str(self.academy_steps)
         return options
 
     def url(self) -> str:
@@ -62,8 +105,8 @@ class PlayerSpec:
     def command_line(self, *, port: int | None = None, env_id: int | None = None) -> list[str]:
         """The command that runs this player as a process: what a trainer launches, before Unity's own arguments.
 
-        Without `port` the caller adds `--mlagents-port N` itself. Raises ValueError for link=memory, which has no
-        process.
+        Without `port` the caller adds `--mlagents-port N` (`--port N` in the old generation) itself. Raises ValueError
+        for link=memory, which has no process.
         """
         if self.link == "memory":
             raise ValueError("link=memory runs inside the caller's process: use fakeunity.memory.open_player")
@@ -71,7 +114,9 @@ class PlayerSpec:
         options = self.options() | ({} if env_id is None else {"env_id": str(env_id)})
         for key, value in options.items():
             command += [f"--{key.replace('_', '-')}={value}"]
-        return command if port is None else [*command, "--mlagents-port", str(port)]
+        if port is not None:
+            command += ["--port" if self.version.is_gen1 else "--mlagents-port", str(port)]
+        return command
 
 
 def parse_url(url: str) -> PlayerSpec:
@@ -105,7 +150,27 @@ def from_options(scene: str, pairs: Iterable[tuple[str, str]], base: PlayerSpec 
             raise SpecError(f"key {key!r} is given twice; give it once")
         seen.add(key)
         spec = READERS[key](spec, value)
+    _check_together(spec)
     return spec
+
+
+def _check_together(spec: PlayerSpec) -> None:
+    """Raises SpecError for values that are right by themselves and wrong together."""
+    card, protocol = SCENES[spec.scene], spec.protocol
+    if spec.version.rank < PROTOCOLS[card.since].rank:
+        raise SpecError(
+            f"scene {spec.scene!r} {card.why_since}, which {protocol} cannot carry; "
+            f"its protocols are {', '.join(since(card.since))}"
+        )
+    if spec.version.is_gen1 and spec.package is not None:
+        raise SpecError(f"package={spec.package!r}: players of {protocol} do not tell their package; leave it out")
+    if protocol != NEWEST and spec.layout == "chw":
+        raise SpecError(f"layout='chw': pictures of {protocol} have their channels last; write hwc, or nothing")
+    if spec.academy_steps and not spec.version.is_gen1:
+        raise SpecError(
+            f"academy_steps={spec.academy_steps}: the academy of {protocol} has no end; leave it out, or take one of "
+            f"{', '.join(name for name, version in PROTOCOLS.items() if version.is_gen1)}"
+        )
 
 
 def integer(key: str, value: str, low: int, high: int) -> int:
@@ -146,6 +211,45 @@ def _journal(spec: PlayerSpec, value: str) -> PlayerSpec:
     return replace(spec, journal=Path(value))
 
 
+def _protocol(spec: PlayerSpec, value: str) -> PlayerSpec:
+    if value not in PROTOCOLS:
+        raise SpecError(unknown_word("protocol", value, PROTOCOLS))
+    return replace(spec, protocol=value)
+
+
+def _layout(spec: PlayerSpec, value: str) -> PlayerSpec:
+    if value == "chw":
+        return replace(spec, layout="chw")
+    if value == "hwc":
+        return replace(spec, layout="hwc")
+    raise SpecError(unknown_word("layout", value, ("chw", "hwc")))
+
+
+def _package(spec: PlayerSpec, value: str) -> PlayerSpec:
+    if not PACKAGE.fullmatch(value):
+        raise SpecError(f"package={value!r}: expected a version as in 2.0.1 or 2.3.0-exp.3")
+    return replace(spec, package=value)
+
+
+def _stack(spec: PlayerSpec, value: str) -> PlayerSpec:
+    return replace(spec, stack=integer("stack", value, 1, STACK_MAX))
+
+
+def _academy_steps(spec: PlayerSpec, value: str) -> PlayerSpec:
+    return replace(spec, academy_steps=integer("academy_steps", value, 1, 2**31 - 1))
+
+
 READERS: Mapping[str, Callable[[PlayerSpec, str], PlayerSpec]] = MappingProxyType(
-    {"agents": _agents, "seed": _seed, "link": _link, "delay_ms": _delay_ms, "journal": _journal}
+    {
+        "agents": _agents,
+        "seed": _seed,
+        "link": _link,
+        "delay_ms": _delay_ms,
+        "journal": _journal,
+        "protocol": _protocol,
+        "layout": _layout,
+        "package": _package,
+        "stack": _stack,
+        "academy_steps": _academy_steps,
+    }
 )

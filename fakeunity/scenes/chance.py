@@ -54,6 +54,11 @@ class Chance:
         return _mixed(_mixed(self._root, agents.astype(np.uint64)), episodes.astype(np.uint64))
 
 
+def derived(keys: Keys, number: int) -> Keys:
+    """Other keys, unrelated to these and to those of any other `number` (64 bits of it count); uint64 (n,)."""
+    return _mixed(keys, _as_key(number))
+
+
 def uniforms(keys: Keys, moment: Ints | int, count: int) -> NDArray[np.float64]:
     """`count` numbers in [0, 1) for each episode key at the given moment of its episode; float64 (n, count)."""
     at_moment = _mixed(keys, np.atleast_1d(np.asarray(moment, np.uint64)))

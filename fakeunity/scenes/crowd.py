@@ -20,7 +20,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fakeunity.rows import Actions, BehaviorSpec, Bools, Floats, Ints, ObservationSpec, Rows, zero_actions
+from fakeunity.parameters import Parameters
+from fakeunity.rows import Actions, BehaviorSpec, Bools, Floats, Ints, ObservationSpec, Rows, joined, zero_actions
 from fakeunity.scenes.chance import Chance, Keys, uniforms
 
 LATE_FROM_ENV_STEP = 200
@@ -146,21 +147,11 @@ class Street:
         )
 
 
-def joined(first: Rows, second: Rows) -> Rows:
-    """The rows of both, in this order; without masks."""
-    return Rows(
-        ids=np.concatenate((first.ids, second.ids)),
-        rewards=np.concatenate((first.rewards, second.rewards)),
-        done=np.concatenate((first.done, second.done)),
-        interrupted=np.concatenate((first.interrupted, second.interrupted)),
-        observations=tuple(np.concatenate(pair) for pair in zip(first.observations, second.observations, strict=True)),
-    )
-
-
 class Crowd:
     """Both streets; the second one is built at once but seen from env step 200 on."""
 
     def __init__(self, agents: int, chance: Chance) -> None:
+        self.parameters = Parameters()
         late = Chance(chance.handshake_seed, chance.url_seed, behavior=1)
         self._crowd = Street(CROWD, agents, chance, branch_moves)
         self._late = Street(CROWD_LATE, agents, late, continuous_moves)

@@ -9,28 +9,32 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
 
-from fakeunity.rows import Actions, BehaviorSpec, Bools, Floats, Ints, Rows, zero_actions
+from fakeunity.parameters import Parameters
+from fakeunity.rows import Actions, BehaviorSpec, Bools, Floats, Ints, Rows, joined, zero_actions
 from fakeunity.scenes.chance import Chance, Keys
 
 
 class SteadyWorld(ABC):
-    """A world of `agents` agents with ids 0..agents-1; subclasses fill in the four hooks.
+    """A world of `agents` agents with ids 0..agents-1; subclasses fill in the hooks, of which three are required.
 
     `t` (int64, (agents,)) is the number of steps taken in each agent's episode, `keys` (uint64, (agents,)) the source
-    of each episode's random numbers.
+    of each episode's random numbers. `defaults` are the environment parameters that the scene obeys.
     """
 
     spec: ClassVar[BehaviorSpec]
     steps_max: ClassVar[int]
+    defaults: ClassVar[Mapping[str, float]] = MappingProxyType({})
 
     def __init__(self, agents: int, chance: Chance) -> None:
         self.agents = agents
         self.t: Ints = np.zeros(agents, np.int64)
         self.keys: Keys = np.zeros(agents, np.uint64)
+        self.parameters = Parameters(self.defaults)
         self._chance = chance
         self._everyone: Ints = np.arange(agents, dtype=np.int64)
         self._episode: Ints = np.full(agents, -1, np.int64)
@@ -49,8 +53,20 @@ class SteadyWorld(ABC):
     def observe(self) -> tuple[Floats, ...]:
         """What every agent sees now, in fresh arrays: float32 (agents, size) per sensor of `spec`."""
 
+    def pictures(self) -> tuple[Ints, ...]:
+        """Numbers of the pictures that every agent sees now, in fresh arrays: int64 (agents,) per camera of `spec`."""
+        return ()
+
     def mask(self) -> Bools | None:
         """What every agent must not do now, bool (agents, sum of branches); None when the scene never forbids."""
+        return None
+
+    def groups(self) -> tuple[Ints, Floats] | None:
+        """Group of every agent (int64, from 1) and what the last step gave to it (float32); both (agents,)."""
+        return None
+
+    def texts(self) -> tuple[str, ...] | None:
+        """What every agent is told in words; None when nobody is."""
         return None
 
     @property
@@ -65,31 +81,36 @@ class SteadyWorld(ABC):
     def reset(self) -> Mapping[str, Rows]:
         """Every agent starts its next episode; nothing says how the open ones would have ended."""
         self._begin(self._everyone)
-        rows = Rows(self._everyone, self._no_reward, self._nobody, self._nobody, self.observe(), self.mask())
-        return {self.spec.name: rows}
+        return {self.spec.name: self._look(self._no_reward, self._nobody)}
 
     def step(self, actions: Mapping[str, Actions]) -> Mapping[str, Rows]:
         """One step of every agent; who finished has two rows: the end, and the start of the next episode."""
         self.t += 1
         rewards, ended = self.advance(actions[self.spec.name])
         done = ended | (self.t >= self.steps_max)
-        seen, mask = self.observe(), self.mask()
+        rows = self._look(rewards, ~self._nobody)
         if not done.any():
-            rows = Rows(self._everyone, rewards, self._nobody, self._nobody, seen, mask)
             return {self.spec.name: rows}
-        finished = self._everyone[done]
-        self._begin(finished)
-        fresh, fresh_mask = self.observe(), self.mask()
-        count = len(finished)
-        rows = Rows(
-            ids=np.concatenate((finished, self._everyone)),
-            rewards=np.concatenate((rewards[done], np.where(done, np.float32(0), rewards))),
-            done=np.arange(count + self.agents) < count,
-            interrupted=np.concatenate((~ended[done], self._nobody)),
-            observations=tuple(np.concatenate((a[done], b)) for a, b in zip(seen, fresh, strict=True)),
-            mask=None if mask is None or fresh_mask is None else np.concatenate((mask[done], fresh_mask)),
+        ends = rows.picked(done).ended(interrupted=~ended[done])
+        self._begin(self._everyone[done])
+        fresh = self._look(np.where(done, np.float32(0), rewards), ~done)
+        return {self.spec.name: joined(ends, fresh)}
+
+    def _look(self, rewards: Floats, rewarded: Bools) -> Rows:
+        """A row for every agent, none of them done; group rewards are for those in `rewarded`."""
+        ids, given = self.groups() or (None, None)
+        return Rows(
+            ids=self._everyone,
+            rewards=rewards,
+            done=self._nobody,
+            interrupted=self._nobody,
+            observations=self.observe(),
+            mask=self.mask(),
+            images=self.pictures(),
+            group_ids=ids,
+            group_rewards=None if given is None else np.where(rewarded, given, np.float32(0)),
+            texts=self.texts(),
         )
-        return {self.spec.name: rows}
 
     def _begin(self, who: Ints) -> None:
         self._episode[who] += 1

@@ -34,10 +34,19 @@ def message(status: int = 200) -> pb.UnityMessageProto:
     return pb.UnityMessageProto(header=pb.HeaderProto(status=status))
 
 
-def handshake(seed: int = 0, version: str = "1.5.0") -> bytes:
+CAPABILITIES = tuple(field.name for field in pb.UnityRLCapabilitiesProto.DESCRIPTOR.fields)
+
+
+def handshake(
+    seed: int = 0, version: str = "1.5.0", *, capabilities: Sequence[str] = CAPABILITIES, package: str = "1.1.0"
+) -> bytes:
     answer = message()
-    answer.unity_input.rl_initialization_input.seed = seed
-    answer.unity_input.rl_initialization_input.communication_version = version
+    trainer = answer.unity_input.rl_initialization_input
+    trainer.seed = seed
+    trainer.communication_version = version
+    trainer.package_version = package
+    for capability in capabilities:
+        setattr(trainer.capabilities, capability, True)
     return answer.SerializeToString()
 
 
@@ -54,7 +63,10 @@ def closing() -> bytes:
 
 @dataclass
 class Driver:
-    """One conversation with a player. `calls` holds every call's bytes, `returns` the finished episodes' returns."""
+    """One conversation with a player. `calls` holds every call's bytes, `returns` the finished episodes' returns.
+
+    What a group was given counts for each of its members.
+    """
 
     player: Exchanges
     choose: Choice
@@ -133,7 +145,7 @@ class Driver:
             self._open.remove(agent)
             self.count.agent_steps += 1
             self._length[agent] = self._length.get(agent, 0) + 1
-        self._return[agent] = self._return.get(agent, 0.0) + info.reward
+        self._return[agent] = self._return.get(agent, 0.0) + info.reward + info.group_reward
         if info.done:
             self.count.episodes += 1
             self.returns[name].append(self._return.pop(agent))

@@ -8,13 +8,19 @@ from fakeunity.rows import BehaviorSpec, ObservationSpec, Rows
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
 
+VECTORS = st.builds(ObservationSpec, NAMES, st.integers(1, 300), is_goal=st.booleans())
+SIDES = st.integers(1, 12)
+BUFFERS = st.builds(lambda name, rows, width: ObservationSpec(name, rows * width, rows), NAMES, SIDES, SIDES)
+SENSORS = VECTORS | BUFFERS
+
 
 @st.composite
 def behavior_specs(draw: st.DrawFn) -> BehaviorSpec:
-    """Any behavior with one to four vector sensors and up to three branches."""
-    sensors = draw(st.lists(st.builds(ObservationSpec, NAMES, st.integers(1, 300)), min_size=1, max_size=4))
+    """Any behavior with one to four sensors of numbers and up to three branches."""
+    sensors = draw(st.lists(SENSORS, min_size=1, max_size=4))
     branches = draw(st.lists(st.integers(1, 210), max_size=3))
-    return BehaviorSpec(draw(NAMES), tuple(sensors), draw(st.integers(0, 4)), tuple(branches))
+    in_order = tuple(sorted(sensors, key=lambda sensor: sensor.name))
+    return BehaviorSpec(draw(NAMES), in_order, draw(st.integers(0, 4)), tuple(branches))
 
 
 @st.composite
@@ -28,6 +34,8 @@ def specs_and_rows(draw: st.DrawFn) -> tuple[BehaviorSpec, Rows]:
     done, interrupted = (draw(arrays.arrays(np.bool_, count)) for _ in range(2))
     mask = draw(st.none() | arrays.arrays(np.bool_, (count, sum(spec.branches)))) if spec.branches else None
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    groups = draw(st.none() | arrays.arrays(np.int64, count, elements=st.integers(0, 2**31 - 1)))
+    given = draw(arrays.arrays(np.float32, count, elements=floats | st.just(0.0)))
     return spec, Rows(
         ids=np.array(ids, np.int64),
         rewards=np.array(draw(st.lists(floats | st.just(0.0), min_size=count, max_size=count)), np.float32),
@@ -35,4 +43,6 @@ def specs_and_rows(draw: st.DrawFn) -> tuple[BehaviorSpec, Rows]:
         interrupted=interrupted,
         observations=tuple(rng.normal(size=(count, sensor.size)).astype(np.float32) for sensor in spec.observations),
         mask=mask,
+        group_ids=groups,
+        group_rewards=None if groups is None else given,
     )

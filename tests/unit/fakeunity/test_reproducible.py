@@ -10,7 +10,13 @@ from fakeunity.scenes.chance import Chance, uniforms
 from tests.support.driving import Driver, fixed_choice, observations, rows_of_agent
 from tests.unit.fakeunity.opening import started
 
-NAMES = {scene: scene.capitalize() for scene in SCENES}
+NAMES = {scene: scene.capitalize() for scene in SCENES} | {
+    "gridworld": "GridWorld",
+    "walljump": "WallJump",
+    "pushblock_group": "PushBlockGroup",
+    "soccer": "Soccer?team=0",
+    "teacher": "Student",
+}
 RANDOM = [scene for scene in SCENES if scene not in {"basic", "constant"}]
 
 

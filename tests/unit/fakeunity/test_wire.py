@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakeunity import wire
+from fakeunity.row_writer import RowWriter
 from fakeunity.rows import BehaviorSpec, ObservationSpec, Rows, empty_rows
+from fakeunity.sensors import varint
 from runtime.players.wire import communicator_pb2 as pb
 from tests.support import fake_rows
 
@@ -21,12 +23,15 @@ def slow_bytes(spec: BehaviorSpec, rows: Rows) -> bytes:
             done=bool(rows.done[n]),
             max_step_reached=bool(rows.interrupted[n]),
             action_mask=[] if rows.mask is None else rows.mask[n].tolist(),
+            group_id=0 if rows.group_ids is None else int(rows.group_ids[n]),
+            group_reward=0.0 if rows.group_rewards is None else float(rows.group_rewards[n]),
         )
         for sensor, values in zip(spec.observations, rows.observations, strict=True):
             info.observations.add(
                 name=sensor.name,
-                shape=[sensor.size],
-                dimension_properties=[1],
+                shape=sensor.shape,
+                dimension_properties=[4, 1] if sensor.rows else [1],
+                observation_type=pb.GOAL_SIGNAL if sensor.is_goal else pb.DEFAULT,
                 float_data=pb.ObservationProto.FloatData(data=values[n].tolist()),
             )
     return infos.SerializeToString(deterministic=True)
@@ -35,13 +40,13 @@ def slow_bytes(spec: BehaviorSpec, rows: Rows) -> bytes:
 @given(fake_rows.specs_and_rows())
 def test_rows_are_written_as_protobuf_would_write_them(case: tuple[BehaviorSpec, Rows]) -> None:
     spec, rows = case
-    assert wire.RowWriter(spec).write(rows) == slow_bytes(spec, rows)
+    assert RowWriter(spec).write(rows) == slow_bytes(spec, rows)
 
 
 @given(case=fake_rows.specs_and_rows(), is_new=st.booleans())
 def test_a_message_reads_back_as_what_was_written(*, case: tuple[BehaviorSpec, Rows], is_new: bool) -> None:
     spec, rows = case
-    data = wire.output_bytes({spec.name: wire.RowWriter(spec).write(rows)}, [spec] if is_new else [])
+    data = wire.output_bytes({spec.name: RowWriter(spec).write(rows)}, [spec] if is_new else [])
     message = pb.UnityMessageProto.FromString(data)
     assert message.SerializeToString(deterministic=True) == data
     assert message.header.status == 200
@@ -53,7 +58,7 @@ def test_a_message_reads_back_as_what_was_written(*, case: tuple[BehaviorSpec, R
 
 def test_a_writer_used_twice_forgets_nothing_of_its_layout() -> None:
     spec = BehaviorSpec("B", (ObservationSpec("s", 2),))
-    writer = wire.RowWriter(spec)
+    writer = RowWriter(spec)
     for reward in (0.0, 1.0, 0.0, 2.0):
         rows = Rows(
             np.array([0, 1, 300]),
@@ -67,7 +72,7 @@ def test_a_writer_used_twice_forgets_nothing_of_its_layout() -> None:
 
 def test_no_rows_are_an_empty_list_under_their_key() -> None:
     spec = BehaviorSpec("B", (ObservationSpec("s", 2),))
-    data = wire.output_bytes({"B": wire.RowWriter(spec).write(empty_rows(spec))}, [])
+    data = wire.output_bytes({"B": RowWriter(spec).write(empty_rows(spec))}, [])
     assert dict(pb.UnityMessageProto.FromString(data).unity_output.rl_output.agentInfos)["B"].value == []
 
 
@@ -87,4 +92,4 @@ def test_the_first_call_says_who_we_are_and_announces_nothing() -> None:
 
 @pytest.mark.parametrize(("number", "expected"), [(0, "00"), (127, "7f"), (128, "8001"), (300, "ac02")])
 def test_varints_have_their_lowest_digits_first(number: int, expected: str) -> None:
-    assert wire.varint(number).hex() == expected
+    assert varint(number).hex() == expected
