@@ -10,8 +10,15 @@ from dataclasses import dataclass, field, replace
 
 from google.protobuf.message import DecodeError
 
-from runtime.experience.brains import ActionSpec, BrainInfo, BrainParameters, EnvId
-from runtime.players.announcements import action_spec, brain_parameters, require_same
+from runtime.experience.brains import ActionSpec, BrainInfo, BrainParameters, EnvId, ObservationSpec
+from runtime.players.announcements import (
+    WireObservation,
+    action_spec,
+    brain_parameters,
+    require_same,
+    wire_observations,
+)
+from runtime.players.guards import Guard
 from runtime.players.links import PlayerReply
 from runtime.players.places import Place
 from runtime.players.rows import RowReader
@@ -26,11 +33,12 @@ class Known:
     """What a player has told about its brains so far.
 
     readers: brains with specs, by wire name. announced: brains that were announced without agents; their observation
-    specs come with their first agent.
+    specs come with their first agent. package_version: of the player; a sign of how its images are laid out.
     """
 
     readers: Mapping[str, RowReader] = field(default_factory=dict)
     announced: Mapping[str, ActionSpec] = field(default_factory=dict)
+    package_version: str = ""
 
     @property
     def brains(self) -> Mapping[str, BrainParameters]:
@@ -48,11 +56,12 @@ def parse_message(body: bytes, place: Place) -> pb.UnityMessageProto:
         ) from error
 
 
-def decode_reply(message: pb.UnityMessageProto, known: Known, place: Place) -> tuple[PlayerReply, Known]:
+def decode_reply(message: pb.UnityMessageProto, known: Known, guard: Guard) -> tuple[PlayerReply, Known]:
     """The rows of every known brain, new ones included, and what is known afterwards.
 
     Raises PlayerContentError or PlayerProtocolError, which name brain, agent, field, index and step.
     """
+    place = guard.place
     output = message.unity_output
     infos = output.rl_output.agentInfos
     news: tuple[BrainParameters, ...] = ()
@@ -62,14 +71,14 @@ def decode_reply(message: pb.UnityMessageProto, known: Known, place: Place) -> t
     all_infos: dict[str, BrainInfo] = {}
     for name, reader in known.readers.items():
         agents = infos[name].value if name in infos else ()
-        all_infos[name] = BrainInfo(*reader.read(agents, place), EnvId(place.env_id))
+        all_infos[name] = BrainInfo(*reader.read(agents, guard), EnvId(place.env_id))
     for name in infos:
         if name not in known.readers and infos[name].value:
             raise place.protocol_error(
                 f"agents of brain {name!r}, which was never announced; expected its brain parameters in this or an "
                 f"earlier message. Known: {', '.join(map(repr, known.readers)) or 'none'}."
             )
-    return PlayerReply(infos=all_infos, brains=news), known
+    return PlayerReply(infos=all_infos, brains=news, replaced_numbers=guard.replaced), known
 
 
 def _learn(output: pb.UnityOutputProto, known: Known, place: Place) -> tuple[Known, tuple[BrainParameters, ...]]:
@@ -86,15 +95,21 @@ def _learn(output: pb.UnityOutputProto, known: Known, place: Place) -> tuple[Kno
     news = []
     for name in sorted(announced):
         agents = infos[name].value if name in infos else ()
-        actions = announced[name]
+        if name not in readers and not agents:
+            continue
+        actions = announced.pop(name)
+        wire = wire_observations(name, agents[0].observations, place, known.package_version) if agents else ()
         if name in readers:
-            old = readers[name].brain
-            seen = brain_parameters(name, actions, agents[0].observations, place) if agents else old
-            require_same(old, replace(seen, action_spec=actions), place)
-            del announced[name]
-        elif agents:
-            brain = brain_parameters(name, actions, agents[0].observations, place)
-            readers[name] = RowReader.of(brain)
-            news.append(brain)
-            del announced[name]
-    return Known(readers, announced), tuple(news)
+            _require_same(readers[name], wire if agents else readers[name].wire, actions, place)
+            continue
+        brain = brain_parameters(name, actions, wire)
+        readers[name] = RowReader.of(brain, wire)
+        news.append(brain)
+    return replace(known, readers=readers, announced=announced), tuple(news)
+
+
+def _require_same(reader: RowReader, wire: tuple[WireObservation, ...], actions: ActionSpec, place: Place) -> None:
+    """Compares what is on the wire: whether an image is compressed, or how it is laid out, may look different."""
+    shapes = tuple(ObservationSpec(each.shape) for each in reader.wire), tuple(ObservationSpec(e.shape) for e in wire)
+    old, new = (replace(reader.brain, observation_specs=each) for each in shapes)
+    require_same(old, replace(new, action_spec=actions), place)

@@ -10,14 +10,49 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.errors import UsageError
 from runtime.messages import EnvAssignment
-from runtime.players.links import LinkLimits, PlayerFactory, PlayerLink
+from runtime.players.guards import NonFinite
+from runtime.players.links import LinkLimits, MessageTap, PlayerFactory, PlayerLink
 from runtime.players.places import Place
 from runtime.players.side_channels import EngineSettings
 
 if TYPE_CHECKING:
     from fakeunity.spec import PlayerSpec
+    from runtime.players.channels import SideChannel
+    from runtime.players.conversation import Conversation
 
 FAKE_SCHEME = "fake:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkExtras:
+    """What users may add to the links of a factory; functions travel to EnvWorkers by cloudpickle.
+
+    nonfinite: what becomes of NaN and infinities: `refuse` (an error that names the place) or `zero` (0, and counted in
+    `PlayerReply.replaced_numbers`). watches: also decode brains that the player controls by itself. make_channels: the
+    side channels of a new player, by environment number. open_tap: who hears the raw messages of a new player.
+    """
+
+    nonfinite: NonFinite = "refuse"
+    watches: bool = False
+    make_channels: Callable[[int], Sequence[SideChannel]] | None = None
+    open_tap: Callable[[EnvAssignment], MessageTap] | None = None
+
+    def conversation(self, assignment: EnvAssignment, engine: EngineSettings, num_areas: int) -> Conversation:
+        """A new conversation with these extras."""
+        from runtime.players.conversation import Conversation  # noqa: PLC0415 - describing a player needs none
+        from runtime.players.dialects import Reading  # noqa: PLC0415
+
+        return Conversation(
+            assignment,
+            engine,
+            num_areas=num_areas,
+            reading=Reading(nonfinite=self.nonfinite, watches=self.watches),
+            make_channels=lambda: () if self.make_channels is None else self.make_channels(int(assignment.env_id)),
+        )
+
+    def tap(self, assignment: EnvAssignment) -> MessageTap | None:
+        """A new listener, if one was asked for; what opening it raises is the user's."""
+        return None if self.open_tap is None else self.open_tap(assignment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +63,8 @@ class UnityPlayerFactory:
     log_folder: where players write `Player-<env id>.log`; None: no logs. args: added to the player's command line.
     no_graphics_monitor: as no_graphics, but environment 0 has a window. bind: the address to serve, empty: loopback.
     message_bytes_max: of one message from a player; -1: no limit. note_after_s: a player that has not connected by
-    then is reported, once.
+    then is reported, once. port_arguments: the words that announce the port to the player; builds of communicator 1.x
+    look for the first, older ones for the second, and both ignore what they do not know. extras: see `LinkExtras`.
     """
 
     target: str | None = None
@@ -42,6 +78,8 @@ class UnityPlayerFactory:
     bind: str = ""
     message_bytes_max: int = -1
     note_after_s: float = 10.0
+    port_arguments: tuple[str, ...] = ("--mlagents-port",)
+    extras: LinkExtras = field(default_factory=LinkExtras)
 
     @property
     def is_blocking(self) -> bool:
@@ -50,8 +88,7 @@ class UnityPlayerFactory:
 
     def open_link(self, assignment: EnvAssignment, limits: LinkLimits) -> PlayerLink:
         """A link to a new player on the assignment's port; nothing is looked for or launched before `start`."""
-        from runtime.players.conversation import Conversation  # noqa: PLC0415 - opening needs gRPC, describing does not
-        from runtime.players.grpc_link import GrpcPlayerLink  # noqa: PLC0415
+        from runtime.players.grpc_link import GrpcPlayerLink  # noqa: PLC0415 - opening needs gRPC, describing does not
         from runtime.players.process import PlayerProcess, player_environment  # noqa: PLC0415
         from runtime.players.server import ExchangeServer  # noqa: PLC0415
 
@@ -61,9 +98,15 @@ class UnityPlayerFactory:
             env = player_environment(os.environ, run=self.run, env_id=assignment.env_id)
             process = PlayerProcess(lambda: self.command(assignment), env=env, log=self._log(assignment), place=place)
         server = ExchangeServer(place, port=assignment.port, bind=self.bind, message_bytes_max=self.message_bytes_max)
-        talk = Conversation(assignment, self.engine, num_areas=self.num_areas)
+        talk = self.extras.conversation(assignment, self.engine, self.num_areas)
         return GrpcPlayerLink(
-            assignment, limits, conversation=talk, process=process, server=server, note_after_s=self.note_after_s
+            assignment,
+            limits,
+            conversation=talk,
+            process=process,
+            server=server,
+            note_after_s=self.note_after_s,
+            open_tap=lambda: self.extras.tap(assignment),
         )
 
     def command(self, assignment: EnvAssignment) -> list[str]:
@@ -71,11 +114,17 @@ class UnityPlayerFactory:
         command = self._program(assignment)
         if self.no_graphics or (self.no_graphics_monitor and assignment.env_id != 0):
             command += ["-nographics", "-batchmode"]
-        command += ["--mlagents-port", str(assignment.port)]
+        for word in self._port_words():
+            command += [word, str(assignment.port)]
         log = self._log(assignment)
         if log is not None and not any(word.lower() == "-logfile" for word in self.args):
             command += ["-logFile", str(log)]
         return [*command, *self.args]
+
+    def _port_words(self) -> tuple[str, ...]:
+        """The words for the port, but one that the user's own arguments have, which then means something else."""
+        given = {word.partition("=")[0] for word in self.args}
+        return tuple(word for word in self.port_arguments if word not in given)
 
     def _program(self, assignment: EnvAssignment) -> list[str]:
         target = self.target or ""
@@ -96,6 +145,7 @@ class MemoryPlayerFactory:
     target: str
     engine: EngineSettings = field(default_factory=EngineSettings)
     num_areas: int = 1
+    extras: LinkExtras = field(default_factory=LinkExtras)
 
     @property
     def is_blocking(self) -> bool:
@@ -105,16 +155,16 @@ class MemoryPlayerFactory:
     def open_link(self, assignment: EnvAssignment, limits: LinkLimits) -> PlayerLink:
         """A link to a new player in this process, which `start` opens."""
         from fakeunity.memory import open_player  # noqa: PLC0415 - only those who play need the scenes
-        from runtime.players.conversation import Conversation  # noqa: PLC0415
         from runtime.players.memory_link import MemoryPlayerLink  # noqa: PLC0415
 
         env_id = int(assignment.env_id)
-        talk = Conversation(assignment, self.engine, num_areas=self.num_areas)
+        talk = self.extras.conversation(assignment, self.engine, self.num_areas)
         return MemoryPlayerLink(
             assignment,
             limits,
             conversation=talk,
             open_player=lambda: open_player(fake_spec(self.target), env_id=env_id),
+            open_tap=lambda: self.extras.tap(assignment),
         )
 
 
@@ -156,12 +206,15 @@ def player_factory(
     log_folder: str | None = None,
     args: Sequence[str] = (),
     no_graphics: bool = False,
+    no_graphics_monitor: bool = False,
+    num_areas: int = 1,
     bind: str = "",
+    extras: LinkExtras | None = None,
 ) -> UnityPlayerFactory | MemoryPlayerFactory:
     """The factory for what users write after `--env`; None is the Editor. Raises UsageError for what is not there."""
-    settings = engine or EngineSettings()
+    settings, added = engine or EngineSettings(), extras or LinkExtras()
     if target is not None and target.startswith(FAKE_SCHEME) and fake_spec(target).link == "memory":
-        return MemoryPlayerFactory(target=target, engine=settings)
+        return MemoryPlayerFactory(target=target, engine=settings, num_areas=num_areas, extras=added)
     if target is not None and not target.startswith(FAKE_SCHEME):
         from runtime.players.executables import find_executable  # noqa: PLC0415 - not needed to describe a player
 
@@ -173,7 +226,10 @@ def player_factory(
         log_folder=log_folder,
         args=tuple(args),
         no_graphics=no_graphics,
+        no_graphics_monitor=no_graphics_monitor,
+        num_areas=num_areas,
         bind=bind,
+        extras=added,
     )
 
 

@@ -13,10 +13,13 @@ from collections.abc import Callable, Mapping
 
 from runtime.errors import PlayerDiedError, PlayerError, PlayerTimeoutError
 from runtime.experience.actions import Actions
+from runtime.experience.parameters import ParameterValue
 from runtime.messages import EnvAssignment
 from runtime.players.conversation import Conversation
-from runtime.players.links import LinkLimits, PlayerHello, PlayerReply
+from runtime.players.links import LinkLimits, MessageTap, PlayerHello, PlayerReply
+from runtime.players.places import made
 from runtime.players.process import PlayerProcess
+from runtime.players.replies import CLOSING
 from runtime.players.server import ExchangeServer
 
 _EXIT_WORDS_S = 1.0
@@ -27,7 +30,8 @@ class GrpcPlayerLink:
     """A `PlayerLink` to a process that we launch, or to the Editor (no process), on the assignment's port.
 
     on_note: told, once, when a player has not connected within note_after_s. on_lost: told when the player is lost
-    between two exchanges, which the next one would raise. Both may be set any time before `start`.
+    between two exchanges, which the next one would raise. Both may be set any time before `start`. open_tap: gives
+    who hears every message, called by `start`.
     """
 
     def __init__(
@@ -39,6 +43,7 @@ class GrpcPlayerLink:
         process: PlayerProcess | None,
         server: ExchangeServer,
         note_after_s: float,
+        open_tap: Callable[[], MessageTap | None] = lambda: None,
     ) -> None:
         self._assignment = assignment
         self._limits = limits
@@ -46,6 +51,8 @@ class GrpcPlayerLink:
         self._process = process
         self._server = server
         self._note_after_s = note_after_s
+        self._open_tap = open_tap
+        self._tap: MessageTap | None = None
         self._is_closed = False
         self.on_note: Callable[[str], None] = _log_note
         self.on_lost: Callable[[PlayerError], None] = _ignore_loss
@@ -67,6 +74,8 @@ class GrpcPlayerLink:
         Raises PortInUseError, EnvironmentFactoryError, PlayerTimeoutError, PlayerDiedError, VersionMismatchError or
         PlayerProtocolError. The Editor may take as long as a person takes to press Play.
         """
+        self._talk.open()
+        self._tap = made("message tap", self._open_tap, self._talk.place)
         await self._server.open()
         note = None
         if self._process is not None:
@@ -79,15 +88,18 @@ class GrpcPlayerLink:
             )
         began = time.monotonic()
         try:
-            hello, answer = self._talk.meet(await self._start_call(began), pid=self.pid)
-            self._server.answer(answer)
+            introduction = await self._start_call(began)
+            hello, answer = self._talk.meet(introduction, pid=self.pid, generation=self._server.generation)
+            for text in self._talk.notes:
+                self.on_note(text)
+            self._say(answer)
             self._talk.hear_ready(await self._start_call(began))
         finally:
             if note is not None:
                 note.cancel()
         return hello
 
-    async def reset(self, parameters: Mapping[str, float], *, train_mode: bool) -> PlayerReply:
+    async def reset(self, parameters: Mapping[str, ParameterValue], *, train_mode: bool) -> PlayerReply:
         """Resets the player with these environment parameters; its first observations."""
         return await self._exchange(self._talk.reset_order(parameters, train_mode=train_mode))
 
@@ -101,14 +113,29 @@ class GrpcPlayerLink:
             return
         self._is_closed = True
         was_listening = self._server.say_goodbye()
+        if self._tap is not None:
+            if was_listening:
+                self._tap.on_bytes("trainer", CLOSING)
+            self._tap.close()
         if self._process is not None:
             await self._process.end(self._limits.close_timeout_s if was_listening else 0.0)
         await self._server.close(self._limits.close_timeout_s if was_listening and self._process is None else 0.1)
 
+    def _say(self, body: bytes) -> None:
+        if self._tap is not None:
+            self._tap.on_bytes("trainer", body)
+        self._server.answer(body)
+
+    async def _next_call(self, timeout_s: float | None) -> bytes:
+        body = await self._server.next_call(timeout_s)
+        if self._tap is not None:
+            self._tap.on_bytes("player", body)
+        return body
+
     async def _exchange(self, order: bytes) -> PlayerReply:
-        self._server.answer(order)
+        self._say(order)
         try:
-            body = await self._server.next_call(self._limits.step_timeout_s)
+            body = await self._next_call(self._limits.step_timeout_s)
         except TimeoutError as error:
             failure = self._silence("answered", self._limits.step_timeout_s, "--step-timeout (or --timeout-wait)")
             self._server.fail(failure)
@@ -127,7 +154,7 @@ class GrpcPlayerLink:
     async def _start_call(self, began: float) -> bytes:
         limit = self._limits.start_timeout_s
         try:
-            return await self._server.next_call(None if self._process is None else began + limit - time.monotonic())
+            return await self._next_call(None if self._process is None else began + limit - time.monotonic())
         except TimeoutError as error:
             failure = self._silence("connected", limit, "--timeout-wait")
             self._server.fail(failure)

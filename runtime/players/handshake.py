@@ -1,7 +1,7 @@
-"""The first exchange: who speaks which version, and the answer to a player's introduction.
+"""The first exchange with players of communicator 1.x: who speaks which version, and the answer to an introduction.
 
-Players of communicator 1.x are accepted, whatever the minor version: fields were only ever added. Those between
-ML-Agents 0.11 and 0.15 used the same service under other rules and are refused by name.
+They are accepted whatever the minor version: fields were only ever added. Those between ML-Agents 0.11 and 0.15 used
+the same service under other rules and are refused by name; older ones are another generation (`handshake_gen1`).
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ import re
 from runtime.errors import VersionMismatchError
 from runtime.players.links import PlayerHello
 from runtime.players.places import Place
+from runtime.players.versions import COMMUNICATION_VERSION, EXCHANGE_PATH, GEN1_VERSIONS, WE_SPEAK
 from runtime.players.wire import communicator_pb2 as pb
 
-COMMUNICATION_VERSION = "1.5.0"
 PACKAGE_VERSION = "1.1.0"
 OLD_PACKAGE_VERSION = "0.16.1"
-EXCHANGE_PATH = "/communicator_objects.UnityToExternalProto/Exchange"
-EXCHANGE_PATH_GEN1 = "/communicator_objects.UnityToExternal/Exchange"
 _FIRST_SUPPORTED = "com.unity.ml-agents 1.0.0 (Release 1)"
 _NAMED = {
     "API-11": "ML-Agents 0.11",
@@ -50,22 +48,13 @@ def require_version(told: pb.UnityRLInitializationOutputProto, place: Place) -> 
         cure = f"That is {who}, which is not supported; rebuild the player with {_FIRST_SUPPORTED} or newer."
     elif match:
         cure = "The player is newer than this trainer; use a trainer that speaks its version."
+    elif theirs in GEN1_VERSIONS:
+        cure = f"Players of that version call another service than {EXCHANGE_PATH}; check how this one was built."
     else:
         cure = "That is no version of the communicator; check that the player was built with com.unity.ml-agents."
     raise VersionMismatchError(
         f"{place.environment}: the player speaks communicator {theirs!r}{package}, "
-        f"this trainer speaks {COMMUNICATION_VERSION} and takes any 1.x. {cure}",
-        env_id=place.env_id,
-        incarnation=place.incarnation,
-    )
-
-
-def refuse_gen1(place: Place) -> VersionMismatchError:
-    """The error for a player of ML-Agents 0.10 or older, known by the service that it calls."""
-    return VersionMismatchError(
-        f"{place.environment}: the player calls {EXCHANGE_PATH_GEN1}, as ML-Agents 0.8 to 0.10 (API-8 to API-10) do; "
-        f"this trainer speaks {COMMUNICATION_VERSION} and does not support those yet. "
-        f"Rebuild the player with {_FIRST_SUPPORTED} or newer.",
+        f"this trainer speaks {WE_SPEAK}. {cure}",
         env_id=place.env_id,
         incarnation=place.incarnation,
     )
@@ -103,4 +92,6 @@ def encode_answer(told: pb.UnityRLInitializationOutputProto, *, seed: int, num_a
 
 def hello(told: pb.UnityRLInitializationOutputProto, *, pid: int) -> PlayerHello:
     """What the EnvWorker is told about a player that introduced itself."""
-    return PlayerHello(pid=pid, protocol=told.communication_version, package_version=told.package_version)
+    return PlayerHello(
+        pid=pid, protocol=told.communication_version, package_version=told.package_version, academy=told.name
+    )

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from runtime.errors import PlayerError
 from runtime.experience.actions import Actions
 from runtime.experience.brains import AllBrainInfo, BrainParameters
+from runtime.experience.parameters import ParameterValue
+from runtime.experience.stats import Stat
 from runtime.messages import EnvAssignment
 
 
@@ -21,7 +23,8 @@ class PlayerHello:
     """A player that has connected and passed the version check.
 
     pid: of its process; 0 when it has none of its own. protocol: the version string it spoke. reset_parameters: what it
-    announced (GEN1). brains: announced in the handshake (GEN1; GEN2 announces none).
+    announced (GEN1). brains: announced in the handshake (GEN1; GEN2 announces none). watched: brains that the player
+    controls by itself and only shows (GEN1). academy: the name it gives itself.
     """
 
     pid: int
@@ -29,14 +32,25 @@ class PlayerHello:
     package_version: str = ""
     reset_parameters: Mapping[str, float] = field(default_factory=dict)
     brains: tuple[BrainParameters, ...] = ()
+    watched: tuple[BrainParameters, ...] = ()
+    academy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayerReply:
-    """One reply of a player: new brains, then the rows of every brain known so far (empty rows for silent ones)."""
+    """One reply of a player: new brains, then the rows of every brain known so far (empty rows for silent ones).
+
+    stats: what the player reported for the run's curves since the last reply. replaced_numbers: numbers in these rows
+    that were not finite and became 0, if the user chose that. global_done: the player will be reset at the next step,
+    which takes no actions (API-8 and API-9). watched: rows of brains that the player controls, if they are wanted.
+    """
 
     infos: AllBrainInfo
     brains: tuple[BrainParameters, ...] = ()
+    stats: tuple[Stat, ...] = ()
+    replaced_numbers: int = 0
+    global_done: bool = False
+    watched: AllBrainInfo = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +73,19 @@ class TellingLink(Protocol):
     on_lost: Callable[[PlayerError], None]
 
 
+Speaker = Literal["player", "trainer"]
+
+
+class MessageTap(Protocol):
+    """Hears the raw messages between us and one player, in order, from the first call to the closing one."""
+
+    def on_bytes(self, speaker: Speaker, body: bytes) -> None:
+        """Somebody said this. What it raises ends the exchange."""
+
+    def close(self) -> None:
+        """Nothing more will be said; called once."""
+
+
 class PlayerLink(Protocol):
     """One player of one incarnation."""
 
@@ -69,7 +96,7 @@ class PlayerLink(Protocol):
     async def start(self) -> PlayerHello:
         """Launches the player if that is ours to do, and waits until it has connected and agreed on a version."""
 
-    async def reset(self, parameters: Mapping[str, float], *, train_mode: bool) -> PlayerReply:
+    async def reset(self, parameters: Mapping[str, ParameterValue], *, train_mode: bool) -> PlayerReply:
         """Resets the player with these environment parameters; its first observations."""
 
     async def step(self, actions: Mapping[str, Actions]) -> PlayerReply:

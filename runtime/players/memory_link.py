@@ -9,9 +9,11 @@ from typing import Protocol
 
 from runtime.errors import EnvironmentFactoryError, PlayerDiedError, PlayerError, PlayerTimeoutError, UsageError
 from runtime.experience.actions import Actions
+from runtime.experience.parameters import ParameterValue
 from runtime.messages import EnvAssignment
 from runtime.players.conversation import Conversation
-from runtime.players.links import LinkLimits, PlayerHello, PlayerReply
+from runtime.players.links import LinkLimits, MessageTap, PlayerHello, PlayerReply
+from runtime.players.places import made
 from runtime.players.replies import CLOSING
 
 
@@ -29,7 +31,10 @@ class BytePlayer(Protocol):
 
 
 class MemoryPlayerLink:
-    """A `PlayerLink` to a `BytePlayer`, which `open_player` makes at `start`."""
+    """A `PlayerLink` to a `BytePlayer`, which `open_player` makes at `start`.
+
+    open_tap: gives who hears every message; called by `start`.
+    """
 
     def __init__(
         self,
@@ -38,11 +43,14 @@ class MemoryPlayerLink:
         *,
         conversation: Conversation,
         open_player: Callable[[], BytePlayer],
+        open_tap: Callable[[], MessageTap | None] = lambda: None,
     ) -> None:
         self._assignment = assignment
         self._limits = limits
         self._talk = conversation
         self._open_player = open_player
+        self._open_tap = open_tap
+        self._tap: MessageTap | None = None
         self._player: BytePlayer | None = None
 
     @property
@@ -57,6 +65,8 @@ class MemoryPlayerLink:
 
     async def start(self) -> PlayerHello:
         """Opens the player and agrees on a version. Raises as `GrpcPlayerLink.start` does, but never for a port."""
+        self._talk.open()
+        self._tap = made("message tap", self._open_tap, self._talk.place)
         try:
             self._player = self._open_player()
         except (UsageError, OSError) as error:
@@ -67,7 +77,7 @@ class MemoryPlayerLink:
         self._talk.hear_ready(await self._call(answer, limit - (time.monotonic() - began)))
         return hello
 
-    async def reset(self, parameters: Mapping[str, float], *, train_mode: bool) -> PlayerReply:
+    async def reset(self, parameters: Mapping[str, ParameterValue], *, train_mode: bool) -> PlayerReply:
         """Resets the player with these environment parameters; its first observations."""
         order = self._talk.reset_order(parameters, train_mode=train_mode)
         return self._talk.accept(await self._call(order, self._limits.step_timeout_s))
@@ -87,10 +97,17 @@ class MemoryPlayerLink:
                 pass
             finally:
                 player.close()
+        tap, self._tap = self._tap, None
+        if tap is not None:
+            if player is not None:
+                tap.on_bytes("trainer", CLOSING)
+            tap.close()
 
     async def _call(self, reply: bytes | None, limit_s: float) -> bytes:
         if self._player is None:
             raise self._died("is closed")
+        if self._tap is not None and reply is not None:
+            self._tap.on_bytes("trainer", reply)
         try:
             call = self._player.exchange(reply)
             delay_s = self._player.next_delay_s()
@@ -106,6 +123,8 @@ class MemoryPlayerLink:
             )
         if call is None:
             raise self._died("has ended")
+        if self._tap is not None:
+            self._tap.on_bytes("player", call)
         return call
 
     def _died(self, text: str) -> PlayerError:

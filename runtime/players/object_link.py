@@ -13,6 +13,7 @@ from typing import TypeVar
 from runtime.errors import EnvironmentFactoryError, PlayerError, PlayerTimeoutError
 from runtime.experience.actions import Actions
 from runtime.experience.brains import AllBrainInfo, BrainParameters
+from runtime.experience.parameters import ParameterValue, drawn_value
 from runtime.messages import EnvAssignment
 from runtime.players.base_environment import BaseUnityEnvironment
 from runtime.players.links import LinkLimits, PlayerHello, PlayerReply
@@ -32,7 +33,7 @@ class ObjectPlayerLink:
         self._limits = limits
         self._env_factory = env_factory
         self._place = Place(assignment.env_id, assignment.incarnation)
-        self._step = 0
+        self._step = self._resets = 0
         self._thread: BlockingThread | None = None
         self._env: BaseUnityEnvironment | None = None
         self._brains: dict[str, BrainParameters] = {}
@@ -58,9 +59,11 @@ class ObjectPlayerLink:
         self._brains = self._checked_brains(brains)
         return PlayerHello(pid=0, protocol="object", reset_parameters=parameters, brains=tuple(self._brains.values()))
 
-    async def reset(self, parameters: Mapping[str, float], *, train_mode: bool) -> PlayerReply:
-        """Resets the object with these parameters; its first observations."""
-        env, config = self._opened(), dict(parameters) or None
+    async def reset(self, parameters: Mapping[str, ParameterValue], *, train_mode: bool) -> PlayerReply:
+        """Resets the object with these parameters; its first observations. Samplers are drawn from here."""
+        env = self._opened()
+        config = {name: drawn_value(value, reset=self._resets) for name, value in parameters.items()} or None
+        self._resets += 1
         self._step = 0
         return await self._reply(lambda: env.reset(config, train_mode))
 

@@ -17,6 +17,7 @@ from runtime.experience.brains import (
     EnvId,
     Ids,
     Observation,
+    ObservationSpec,
     TerminalRows,
     empty_rows,
 )
@@ -85,9 +86,24 @@ class _Checker:
                 f"brain {self.brain.brain_name!r}: {len(value)} observations, expected {len(specs)}."
             )
         return tuple(
-            self.array(each, (count, *spec.shape), np.float32, f"observation {index} ({spec.name!r})")
+            self.array(
+                self.bytes_only(each, spec, index) if spec.dtype == "uint8" else each,
+                (count, *spec.shape),
+                np.uint8 if spec.dtype == "uint8" else np.float32,
+                f"observation {index} ({spec.name!r})",
+            )
             for index, (each, spec) in enumerate(zip(value, specs, strict=True))
         )
+
+    # `Any`: as above.
+    def bytes_only(self, value: Any, spec: ObservationSpec, index: int) -> Any:
+        """The value, unless it holds numbers that bytes would change without a word."""
+        if getattr(value, "dtype", None) != np.uint8:
+            raise self.place.content_error(
+                f"brain {self.brain.brain_name!r}: observation {index} ({spec.name!r}) is announced as uint8 and given "
+                f"as {getattr(value, 'dtype', type(value).__name__)}; give an array of uint8, 0 to 255."
+            )
+        return value
 
 
 def _checked(info: BrainInfo, check: _Checker) -> BrainInfo:

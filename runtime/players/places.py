@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
-from runtime.errors import PlayerContentError, PlayerProtocolError
+from runtime.errors import EnvironmentFactoryError, PlayerContentError, PlayerProtocolError
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +35,16 @@ class Place:
 
     def _sentence(self, text: str) -> str:
         return f"{self.environment}, env step {self.step}: {text}"
+
+
+def made(what: str, make: Callable[[], Made], place: Place) -> Made:
+    """What `make` gives; it is the user's. Raises EnvironmentFactoryError with what it raised, and where."""
+    try:
+        return make()
+    except Exception as error:
+        raise EnvironmentFactoryError(
+            f"{place.environment}: the {what} of the player could not be made: {type(error).__name__}: {error}\n"
+            f"{traceback.format_exc()}",
+            env_id=place.env_id,
+            incarnation=place.incarnation,
+        ) from error

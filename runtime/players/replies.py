@@ -37,10 +37,10 @@ def encode_step(actions: Mapping[str, Actions], side_channel: bytes = b"") -> by
     for name, rows in actions.items():
         if len(rows.continuous):
             key = name.encode()
-            parts.append(_field(0x0A, _field(0x0A, key) + _field(0x12, _agent_actions(rows))))
+            parts.append(field_bytes(0x0A, field_bytes(0x0A, key) + field_bytes(0x12, _agent_actions(rows))))
     if side_channel:
-        parts.append(_field(0x2A, side_channel))
-    return _HEADER + _field(0x1A, _field(0x0A, b"".join(parts)))
+        parts.append(field_bytes(0x2A, side_channel))
+    return _HEADER + field_bytes(0x1A, field_bytes(0x0A, b"".join(parts)))
 
 
 def require_actions(
@@ -65,6 +65,7 @@ def require_actions(
             )
         if agents:
             _require_values(name, rows, spec)
+        _require_keepsakes(name, rows, agents)
 
 
 def _require_values(name: str, rows: Actions, spec: ActionSpec) -> None:
@@ -77,6 +78,21 @@ def _require_values(name: str, rows: Actions, spec: ActionSpec) -> None:
         raise ShapeError(
             f"an action index for brain {name!r} is outside its branches of {spec.discrete_branches} choices."
         )
+
+
+def _require_keepsakes(name: str, rows: Actions, agents: int) -> None:
+    """Memories, texts and values, where they are given, are one per agent and finite."""
+    if rows.memories is None and rows.values is None and not rows.texts:
+        return
+    memories = np.zeros((agents, 0), np.float32) if rows.memories is None else rows.memories
+    values = np.zeros(agents, np.float32) if rows.values is None else rows.values
+    if memories.ndim != 2 or {len(memories), len(values), len(rows.texts or values)} != {agents} or values.ndim != 1:
+        raise ShapeError(
+            f"memories of shape {memories.shape}, {len(rows.texts)} texts and values of shape {values.shape} for brain "
+            f"{name!r}; expected one of each for every one of {agents} agents, or none."
+        )
+    if not (np.isfinite(memories).all() and np.isfinite(values).all()):
+        raise ShapeError(f"a memory or a value for brain {name!r} is not finite.")
 
 
 def _agent_actions(rows: Actions) -> bytes:
@@ -92,14 +108,15 @@ def _agent_actions(rows: Actions) -> bytes:
     table = np.empty((count, len(template)), np.uint8)
     table[:] = template
     numbers = np.concatenate([continuous, discrete.astype("<f4")], axis=1)
-    table[:, deprecated_at : deprecated_at + 4 * (floats + branches)] = _bytes_of(numbers)
-    table[:, continuous_at : continuous_at + 4 * floats] = _bytes_of(continuous)
+    table[:, deprecated_at : deprecated_at + 4 * (floats + branches)] = bytes_of(numbers)
+    table[:, continuous_at : continuous_at + 4 * floats] = bytes_of(continuous)
     table[:, discrete_at : discrete_at + branches] = discrete
     return table.tobytes()
 
 
-def _bytes_of(numbers: npt.NDArray[np.float32]) -> Bytes:
-    return np.frombuffer(numbers.tobytes(), np.uint8).reshape(len(numbers), -1)
+def bytes_of(numbers: npt.NDArray[np.float32]) -> Bytes:
+    """uint8 (n, 4 * width): the bytes of each row of little-endian floats."""
+    return np.frombuffer(numbers.tobytes(), np.uint8).reshape(len(numbers), 4 * numbers.shape[1])
 
 
 @cache
@@ -109,10 +126,10 @@ def _layout(floats: int, branches: int) -> tuple[Bytes, int, int, int]:
     starts = []
     for tag, size in ((0x0A, 4 * (floats + branches)), (0x32, 4 * floats), (0x3A, branches)):
         if size:
-            body += bytes([tag]) + _varint(size)
+            body += bytes([tag]) + varint(size)
         starts.append(len(body))
         body += bytes(size)
-    head = b"\x0a" + _varint(len(body))
+    head = b"\x0a" + varint(len(body))
     deprecated, continuous, discrete = (start + len(head) for start in starts)
     return np.frombuffer(head + body, np.uint8), deprecated, continuous, discrete
 
@@ -131,11 +148,13 @@ def _rows_of(numbers: Ints) -> list[list[int]]:
     return rows
 
 
-def _field(tag: int, body: bytes) -> bytes:
-    return bytes([tag]) + _varint(len(body)) + body
+def field_bytes(tag: int, body: bytes) -> bytes:
+    """A length-delimited field."""
+    return bytes([tag]) + varint(len(body)) + body
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """A number from 0 in base 128, lowest digits first."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

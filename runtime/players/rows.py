@@ -21,11 +21,12 @@ from runtime.experience.brains import (
     Floats,
     Ids,
     Observation,
-    ObservationSpec,
     TerminalRows,
     empty_rows,
 )
-from runtime.players.images import decode_image
+from runtime.players.announcements import WireObservation
+from runtime.players.guards import Guard
+from runtime.players.images import as_bytes, channels_first, decode_image
 from runtime.players.places import Place
 from runtime.players.wire import communicator_pb2 as pb
 
@@ -34,143 +35,180 @@ Agents = Sequence[pb.AgentInfoProto]
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Reads the agents of one brain. One reader serves all replies of a player."""
+    """Reads the agents of one brain. One reader serves all replies of a player. wire: its observations as sent."""
 
     brain: BrainParameters
+    wire: tuple[WireObservation, ...]
     _layouts: tuple[tuple[list[int], int, int], ...]
-    """Per observation: its shape, and where the numbers start and end in the bytes of a packed field."""
-    _mask_size: int
+    """Per observation: its shape on the wire, and where the numbers start and end in the bytes of a packed field."""
     _silent: tuple[DecisionRows, TerminalRows]
 
     @staticmethod
-    def of(brain: BrainParameters) -> RowReader:
+    def of(brain: BrainParameters, wire: tuple[WireObservation, ...]) -> RowReader:
         """A reader of this brain's agents."""
         layouts = []
-        for spec in brain.observation_specs:
-            size = 4 * math.prod(spec.shape)
+        for each in wire:
+            size = 4 * math.prod(each.shape)
             start = 1 + _varint_size(size)
-            layouts.append((list(spec.shape), start, start + size))
-        return RowReader(brain, tuple(layouts), brain.action_spec.mask_size, empty_rows(brain))
+            layouts.append((list(each.shape), start, start + size))
+        return RowReader(brain, wire, tuple(layouts), empty_rows(brain))
 
-    def read(self, agents: Agents, place: Place) -> tuple[DecisionRows, TerminalRows]:
+    def read(self, agents: Agents, guard: Guard) -> tuple[DecisionRows, TerminalRows]:
         """The rows of one reply: agents that wait for a decision, and agents whose episode ended.
 
-        Raises PlayerContentError for not finite numbers, wrong shapes and masks that leave no choice, and
-        PlayerProtocolError for an agent that asks for two decisions at once.
+        Raises PlayerContentError for not finite numbers (unless the guard replaces them), wrong shapes and masks that
+        leave no choice, and PlayerProtocolError for an agent that asks for two decisions at once.
         """
         waiting: list[pb.AgentInfoProto] = []
         ended: list[pb.AgentInfoProto] = []
         for agent in agents:
             (ended if agent.done else waiting).append(agent)
-        decisions = self._decisions(waiting, place) if waiting else self._silent[0]
-        return decisions, self._terminals(ended, place) if ended else self._silent[1]
+        decisions = self._decisions(waiting, guard) if waiting else self._silent[0]
+        return decisions, self._terminals(ended, guard) if ended else self._silent[1]
 
-    def _decisions(self, agents: Agents, place: Place) -> DecisionRows:
+    def _decisions(self, agents: Agents, guard: Guard) -> DecisionRows:
         ids = _ids(agents)
-        if len({agent.id for agent in agents}) != len(agents):
-            values, counts = np.unique(ids, return_counts=True)
-            raise place.protocol_error(
-                f"brain {self.brain.brain_name!r}: agent {int(values[counts > 1][0])} asks for two decisions in one "
-                "message; agent ids must be unique among the agents that wait."
-            )
+        require_unique(self.brain, ids, guard.place)
         return DecisionRows(
             agents=ids,
-            observations=self._observations(agents, ids, place),
-            rewards=self._rewards([agent.reward for agent in agents], "reward", ids, place),
-            action_masks=self._masks(agents, ids, place),
+            observations=self._observations(agents, ids, guard),
+            rewards=finite_rewards(self.brain, [agent.reward for agent in agents], ids, guard),
+            action_masks=allowed_actions(self.brain, [agent.action_mask for agent in agents], ids, guard.place),
             group_ids=np.array([agent.group_id for agent in agents], np.int32),
-            group_rewards=self._rewards([agent.group_reward for agent in agents], "group_reward", ids, place),
+            group_rewards=self._group_rewards(agents, ids, guard),
         )
 
-    def _terminals(self, agents: Agents, place: Place) -> TerminalRows:
+    def _terminals(self, agents: Agents, guard: Guard) -> TerminalRows:
         ids = _ids(agents)
         return TerminalRows(
             agents=ids,
-            observations=self._observations(agents, ids, place),
-            rewards=self._rewards([agent.reward for agent in agents], "reward", ids, place),
+            observations=self._observations(agents, ids, guard),
+            rewards=finite_rewards(self.brain, [agent.reward for agent in agents], ids, guard),
             interrupted=np.array([agent.max_step_reached for agent in agents], np.bool_),
             group_ids=np.array([agent.group_id for agent in agents], np.int32),
-            group_rewards=self._rewards([agent.group_reward for agent in agents], "group_reward", ids, place),
+            group_rewards=self._group_rewards(agents, ids, guard),
         )
 
-    def _rewards(self, values: list[float], field: str, ids: Ids, place: Place) -> Floats:
-        rewards = np.array(values, np.float32)
-        if not np.isfinite(rewards).all():
-            row = int(np.flatnonzero(~np.isfinite(rewards))[0])
-            raise self._content(place, ids[row], f"{field} is {rewards[row]}; expected a finite number.")
-        return rewards
+    def _group_rewards(self, agents: Agents, ids: Ids, guard: Guard) -> Floats:
+        return finite_rewards(self.brain, [agent.group_reward for agent in agents], ids, guard, field="group_reward")
 
-    def _observations(self, agents: Agents, ids: Ids, place: Place) -> tuple[Observation, ...]:
-        specs = self.brain.observation_specs
+    def _observations(self, agents: Agents, ids: Ids, guard: Guard) -> tuple[Observation, ...]:
         lists = [agent.observations for agent in agents]
         for row, observations in enumerate(lists):
-            if len(observations) != len(specs):
-                raise self._content(place, ids[row], f"{len(observations)} observations, expected {len(specs)}.")
+            if len(observations) != len(self.wire):
+                text = f"{len(observations)} observations, expected {len(self.wire)}."
+                raise content_error(self.brain, guard.place, ids[row], text)
         return tuple(
-            self._observation(index, [observations[index] for observations in lists], ids, place)
-            for index in range(len(specs))
+            self._observation(index, [observations[index] for observations in lists], ids, guard)
+            for index in range(len(self.wire))
         )
 
-    def _observation(self, index: int, protos: list[pb.ObservationProto], ids: Ids, place: Place) -> Floats:
-        spec = self.brain.observation_specs[index]
+    def _observation(self, index: int, protos: list[pb.ObservationProto], ids: Ids, guard: Guard) -> Observation:
+        wire = self.wire[index]
+        if wire.spec.dtype == "uint8":
+            images = np.empty((len(protos), *wire.spec.shape), np.uint8)
+            for row, proto in enumerate(protos):
+                images[row] = self._image(index, proto, ids[row], guard)
+            return images
         shape, start, end = self._layouts[index]
         parts: list[bytes] = []
         for row, proto in enumerate(protos):
             packed = proto.float_data.SerializeToString()
             if len(packed) != end or proto.shape != shape:
-                packed = self._uncommon(index, proto, ids[row], place)
+                packed = self._uncommon(index, proto, ids[row], guard.place)
             parts.append(packed[start:])
-        values = np.frombuffer(b"".join(parts), "<f4").astype(np.float32, copy=False).reshape(len(protos), *spec.shape)
-        if not np.isfinite(values).all():
-            at = tuple(int(each) for each in np.argwhere(~np.isfinite(values))[0])
-            raise self._content(
-                place,
-                ids[at[0]],
-                f"observation {index} ({spec.name!r}) at index {_indices(at[1:])} is {values[at]}; "
-                "expected a finite number.",
+        values = np.frombuffer(b"".join(parts), "<f4").astype(np.float32, copy=False).reshape(len(protos), *wire.shape)
+        values = guard.finite(values, lambda at, value: self._not_finite(index, (at, value), ids, guard.place))
+        return np.ascontiguousarray(values.transpose(0, 3, 1, 2)) if wire.is_channels_last else values
+
+    def _not_finite(
+        self, index: int, found: tuple[tuple[int, ...], np.float32], ids: Ids, place: Place
+    ) -> PlayerContentError:
+        at, value = found
+        text = f"observation {index} ({self.wire[index].spec.name!r}) at index {_indices(at[1:])} is {value}"
+        return content_error(self.brain, place, ids[at[0]], f"{text}; expected a finite number.")
+
+    def _image(self, index: int, proto: pb.ObservationProto, agent: np.int64, guard: Guard) -> Observation:
+        """One image as bytes, also when the player sends it uncompressed this time."""
+        wire = self.wire[index]
+        try:
+            if proto.WhichOneof("observation_data") == "compressed_data" and tuple(proto.shape) == wire.shape:
+                return _decoded(proto, wire)
+            packed = self._uncommon(index, proto, agent, guard.place)
+            values = np.frombuffer(packed[self._layouts[index][1] :], "<f4").reshape(wire.shape)
+            values = guard.finite(
+                values, lambda at, value: self._not_finite(index, ((0, *at), value), np.array([agent]), guard.place)
             )
-        return values
+            return as_bytes(values.transpose(2, 0, 1) if wire.is_channels_last else values)
+        except ValueError as error:
+            text = f"observation {index} ({wire.spec.name!r}): {error}."
+            raise content_error(self.brain, guard.place, agent, text) from error
 
     def _uncommon(self, index: int, proto: pb.ObservationProto, agent: np.int64, place: Place) -> bytes:
         """The same bytes as the packed field of a usual observation, for a compressed one or one in another layout."""
-        spec = self.brain.observation_specs[index]
-        field = f"observation {index} ({spec.name!r})"
-        if tuple(proto.shape) != spec.shape:
-            raise self._content(place, agent, f"{field} has shape {tuple(proto.shape)}, expected {spec.shape}.")
+        wire = self.wire[index]
+        field = f"observation {index} ({wire.spec.name!r})"
+        if tuple(proto.shape) != wire.shape:
+            text = f"{field} has shape {tuple(proto.shape)}, expected {wire.shape}."
+            raise content_error(self.brain, place, agent, text)
         try:
-            floats = _uncommon_floats(proto, spec)
+            floats = _uncommon_floats(proto, wire)
         except ValueError as error:
-            raise self._content(place, agent, f"{field}: {error}.") from error
-        if floats.size != math.prod(spec.shape):
-            raise self._content(
-                place, agent, f"{field} has {floats.size} numbers, expected {math.prod(spec.shape)} for {spec.shape}."
-            )
+            raise content_error(self.brain, place, agent, f"{field}: {error}.") from error
+        if floats.size != math.prod(wire.shape):
+            text = f"{field} has {floats.size} numbers, expected {math.prod(wire.shape)} for {wire.shape}."
+            raise content_error(self.brain, place, agent, text)
         return bytes(1 + _varint_size(4 * floats.size)) + floats.astype("<f4").tobytes()
 
-    def _masks(self, agents: Agents, ids: Ids, place: Place) -> Bools | None:
-        size = self._mask_size
-        if not size or not any(agent.action_mask for agent in agents):
-            return None
-        allowed = np.ones((len(agents), size), np.bool_)
-        for row, agent in enumerate(agents):
-            # A mask of another length says nothing, as in the players' own library.
-            if len(agent.action_mask) == size:
-                allowed[row] = [not forbidden for forbidden in agent.action_mask]
-        if allowed.all():
-            return None
-        self._require_choice(allowed, ids, place)
-        return allowed
 
-    def _require_choice(self, allowed: Bools, ids: Ids, place: Place) -> None:
-        for branch, columns in enumerate(branch_slices(self.brain.action_spec)):
-            stuck = np.flatnonzero(~allowed[:, columns].any(axis=1))
-            if len(stuck):
-                raise self._content(
-                    place, ids[stuck[0]], f"all actions of branch {branch} are masked; expected at least one allowed."
-                )
+def content_error(brain: BrainParameters, place: Place, agent: np.int64, text: str) -> PlayerContentError:
+    """An error that names brain and agent."""
+    return place.content_error(f"brain {brain.brain_name!r}, agent {int(agent)}: {text}")
 
-    def _content(self, place: Place, agent: np.int64, text: str) -> PlayerContentError:
-        return place.content_error(f"brain {self.brain.brain_name!r}, agent {int(agent)}: {text}")
+
+def require_unique(brain: BrainParameters, ids: Ids, place: Place) -> None:
+    """Nothing, when no agent asks twice; else raises PlayerProtocolError naming one that does."""
+    if len(set(ids.tolist())) != len(ids):
+        values, counts = np.unique(ids, return_counts=True)
+        raise place.protocol_error(
+            f"brain {brain.brain_name!r}: agent {int(values[counts > 1][0])} asks for two decisions in one "
+            "message; agent ids must be unique among the agents that wait."
+        )
+
+
+def finite_rewards(
+    brain: BrainParameters, values: Sequence[float], ids: Ids, guard: Guard, *, field: str = "reward"
+) -> Floats:
+    """float32 (n,) of finite rewards. Raises PlayerContentError as the guard says."""
+    return guard.finite(
+        np.array(values, np.float32),
+        lambda at, value: content_error(
+            brain, guard.place, ids[at[0]], f"{field} is {value}; expected a finite number."
+        ),
+    )
+
+
+def allowed_actions(brain: BrainParameters, masks: Sequence[Sequence[bool]], ids: Ids, place: Place) -> Bools | None:
+    """bool (n, mask_size), True = allowed, from masks in which True forbids; None when nothing is masked.
+
+    Raises PlayerContentError when all actions of a branch are forbidden.
+    """
+    size = brain.action_spec.mask_size
+    if not size or not any(masks):
+        return None
+    allowed = np.ones((len(masks), size), np.bool_)
+    for row, mask in enumerate(masks):
+        # A mask of another length says nothing, as in the players' own library.
+        if len(mask) == size:
+            allowed[row] = [not forbidden for forbidden in mask]
+    if allowed.all():
+        return None
+    for branch, columns in enumerate(branch_slices(brain.action_spec)):
+        stuck = np.flatnonzero(~allowed[:, columns].any(axis=1))
+        if len(stuck):
+            text = f"all actions of branch {branch} are masked; expected at least one allowed."
+            raise content_error(brain, place, ids[stuck[0]], text)
+    return allowed
 
 
 def branch_slices(spec: ActionSpec) -> list[slice]:
@@ -179,15 +217,19 @@ def branch_slices(spec: ActionSpec) -> list[slice]:
     return [slice(end - size, end) for end, size in zip(ends, spec.discrete_branches, strict=True)]
 
 
-def _uncommon_floats(proto: pb.ObservationProto, spec: ObservationSpec) -> Floats:
+def _uncommon_floats(proto: pb.ObservationProto, wire: WireObservation) -> Floats:
     if proto.WhichOneof("observation_data") == "compressed_data":
-        if len(spec.shape) != 3 or proto.compression_type != pb.CompressionTypeProto.PNG:
-            msg = (
-                f"compressed data of type {proto.compression_type} for shape {spec.shape}; only images may be PNG files"
-            )
-            raise ValueError(msg)
-        return decode_image(proto.compressed_data, spec.shape, proto.compressed_channel_mapping)
+        image = _decoded(proto, wire).astype(np.float32) / np.float32(255)
+        return image.transpose(1, 2, 0) if wire.is_channels_last else image
     return np.fromiter(proto.float_data.data, np.float32, len(proto.float_data.data))
+
+
+def _decoded(proto: pb.ObservationProto, wire: WireObservation) -> Observation:
+    if len(wire.shape) != 3 or proto.compression_type != pb.CompressionTypeProto.PNG:
+        msg = f"compressed data of type {proto.compression_type} for shape {wire.shape}; only images may be PNG files"
+        raise ValueError(msg)
+    shape = channels_first(wire.shape) if wire.is_channels_last else wire.shape
+    return decode_image(proto.compressed_data, shape, proto.compressed_channel_mapping)
 
 
 def _ids(agents: Agents) -> Ids:

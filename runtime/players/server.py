@@ -1,7 +1,8 @@
 """The gRPC server of one player: it turns calls that are held open into requests that are answered late.
 
-Everything runs on the EnvWorker's asyncio loop. A port belongs to one session: the connection of the first call. Calls
-of anybody else, and a second call while one is open, are refused and change nothing.
+Everything runs on the EnvWorker's asyncio loop. A port serves both generations of the protocol and belongs to one
+session: the connection and the service of the first call. Calls of anybody else or on the other service, and a second
+call while one is open, are refused and change nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import grpc
 import grpc.aio
 
 from runtime.errors import InternalError, PlayerDiedError, PlayerError
-from runtime.players.handshake import EXCHANGE_PATH, EXCHANGE_PATH_GEN1, refuse_gen1
 from runtime.players.places import Place
 from runtime.players.ports import endpoint, port_in_use, usable_addresses
 from runtime.players.replies import CLOSING
+from runtime.players.versions import EXCHANGE_PATH, EXCHANGE_PATH_GEN1, Generation
 
 MESSAGE_BYTES_UNLIMITED = -1
 
@@ -37,6 +38,7 @@ class ExchangeServer:
         )
         self._server: grpc.aio.Server | None = None
         self._owner: str | None = None
+        self._generation: Generation | None = None
         self._arrived: bytes | None = None
         self._reply: asyncio.Future[bytes] | None = None
         self._waiter: asyncio.Future[bytes] | None = None
@@ -52,6 +54,11 @@ class ExchangeServer:
         return self._owner is not None
 
     @property
+    def generation(self) -> Generation | None:
+        """The generation of the player, told by the service that it called; None before its first call."""
+        return self._generation
+
+    @property
     def is_asked(self) -> bool:
         """True while a call of the player is open, so that an answer would reach it."""
         return self._reply is not None
@@ -60,7 +67,7 @@ class ExchangeServer:
         """Binds the port and listens. Raises PortInUseError."""
         addresses = usable_addresses(self._bind, self._port, self._place)
         server = grpc.aio.server(options=self._options)
-        for path, behaviour in ((EXCHANGE_PATH, self._exchange), (EXCHANGE_PATH_GEN1, self._exchange_gen1)):
+        for path, behaviour in ((EXCHANGE_PATH, self._exchange_gen2), (EXCHANGE_PATH_GEN1, self._exchange_gen1)):
             service, method = path.strip("/").split("/")
             handlers = {method: grpc.unary_unary_rpc_method_handler(behaviour)}
             server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
@@ -127,11 +134,21 @@ class ExchangeServer:
         if server is not None:
             await server.stop(grace_s)
 
-    async def _exchange(self, body: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+    async def _exchange_gen1(self, body: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+        return await self._exchange(body, context, 1)
+
+    async def _exchange_gen2(self, body: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+        return await self._exchange(body, context, 2)
+
+    async def _exchange(
+        self, body: bytes, context: grpc.aio.ServicerContext[bytes, bytes], generation: Generation
+    ) -> bytes:
         if self._owner is None and not self._is_closing:
-            self._owner = context.peer()
+            self._owner, self._generation = context.peer(), generation
         if context.peer() != self._owner:
             await self._refuse(context, f"port {self._port} already serves another player; one session per port")
+        if generation != self._generation:
+            await self._refuse(context, "this session began on the service of the other generation")
         if self._is_closing or self._failure is not None:
             return CLOSING
         if self._reply is not None or self._arrived is not None:
@@ -158,14 +175,6 @@ class ExchangeServer:
                     incarnation=self._place.incarnation,
                 )
             )
-
-    async def _exchange_gen1(self, _body: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
-        error = refuse_gen1(self._place)
-        if self._owner is None:
-            self.fail(error)
-        self.refused_calls += 1
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(error))
-        raise error
 
     async def _refuse(self, context: grpc.aio.ServicerContext[bytes, bytes], reason: str) -> None:
         self.refused_calls += 1

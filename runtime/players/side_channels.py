@@ -1,38 +1,29 @@
 """Side channels: short messages beside actions and observations, in a container of (channel, length, payload) records.
 
-Everything is little-endian; a channel's id is a UUID in the byte order of .NET's Guid. We send engine settings and
-environment parameters, and read statistics; what else a player sends is ignored and counted.
+Everything is little-endian; a channel's id is a UUID in the byte order of .NET's Guid. This room knows the bytes of the
+container and of the built-in channels; `channels` has them as objects for users, `channel_hub` connects them.
 """
 
 from __future__ import annotations
 
 import struct
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from uuid import UUID
 
 from runtime.errors import UsageError
+from runtime.experience.parameters import Draw, GaussianDraw, MultiRangeDraw, ParameterValue, UniformDraw
+from runtime.experience.stats import Stat, StatAggregation
 from runtime.players.places import Place
 
 ENGINE_CONFIGURATION = UUID("e951342c-4f7e-11ea-b238-784f4387d1f7")
 ENVIRONMENT_PARAMETERS = UUID("534c891e-810f-11ea-a9d0-822485860400")
+FLOAT_PROPERTIES = UUID("60ccf7d0-4f7e-11ea-b238-784f4387d1f7")
 STATS = UUID("a1d8f7b7-cec8-50f9-b78b-d3e165a78520")
-STATS_KEPT_MAX = 10_000
-NAMES_KEPT_MAX = 100
+TRAINING_ANALYTICS = UUID("b664a4a9-d86f-5a5f-95cb-e8353a7e8356")
 _RECORD = struct.Struct("<16si")
 _INT = struct.Struct("<i")
 _FLOAT = struct.Struct("<f")
-
-
-class StatAggregation(IntEnum):
-    """How a player wants the values of one statistic to be summed up."""
-
-    AVERAGE = 0
-    MOST_RECENT = 1
-    SUM = 2
-    HISTOGRAM = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +36,6 @@ class EngineSettings:
     time_scale: float = 20.0
     target_frame_rate: int = -1
     capture_frame_rate: int = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Stat:
-    """One value that a player reported."""
-
-    name: str
-    value: float
-    aggregation: StatAggregation
 
 
 def container(channel: UUID, payload: bytes) -> bytes:
@@ -73,17 +55,41 @@ def engine_configuration(settings: EngineSettings) -> bytes:
     return b"".join(container(ENGINE_CONFIGURATION, payload) for payload in payloads)
 
 
-def environment_parameters(parameters: Mapping[str, float]) -> bytes:
-    """Records that set these parameters to numbers. Raises UsageError for a name that the wire cannot carry."""
-    records = []
-    for name, value in parameters.items():
-        if not name.isascii():
-            raise UsageError(
-                f"environment parameter {name!r} is not ASCII, which is all that players can read; rename it."
-            )
-        payload = _INT.pack(len(name)) + name.encode("ascii") + _INT.pack(0) + _FLOAT.pack(value)
-        records.append(container(ENVIRONMENT_PARAMETERS, payload))
-    return b"".join(records)
+def environment_parameters(parameters: Mapping[str, ParameterValue]) -> bytes:
+    """Records that set these parameters to numbers, or to samplers from which the player draws.
+
+    Raises UsageError for a name or a number that the wire cannot carry.
+    """
+    return b"".join(
+        container(ENVIRONMENT_PARAMETERS, environment_parameter(name, value)) for name, value in parameters.items()
+    )
+
+
+def environment_parameter(name: str, value: ParameterValue) -> bytes:
+    """The payload that sets one parameter. Raises UsageError for a name or a number that the wire cannot carry."""
+    if not name.isascii():
+        raise UsageError(f"environment parameter {name!r} is not ASCII, which is all that players can read; rename it.")
+    head = _INT.pack(len(name)) + name.encode("ascii")
+    try:
+        if isinstance(value, UniformDraw | GaussianDraw | MultiRangeDraw):
+            return head + _INT.pack(1) + _sampler(value)
+        return head + _INT.pack(0) + _FLOAT.pack(value)
+    except (struct.error, OverflowError) as error:
+        raise UsageError(
+            f"environment parameter {name!r} is {value!r}: {error}; expected floats and a seed of 32 bits."
+        ) from error
+
+
+def _sampler(sampler: Draw) -> bytes:
+    seed = _INT.pack(sampler.seed)
+    match sampler:
+        case UniformDraw(min_value=low, max_value=high):
+            return seed + struct.pack("<iff", 0, low, high)
+        case GaussianDraw(mean=mean, st_dev=deviation):
+            return seed + struct.pack("<iff", 1, mean, deviation)
+        case MultiRangeDraw(intervals=intervals):
+            ends = [end for interval in intervals for end in interval]
+            return seed + struct.pack(f"<ii{len(ends)}f", 2, len(ends), *ends)
 
 
 def read_container(body: bytes, place: Place) -> Iterator[tuple[UUID, bytes]]:
@@ -121,36 +127,3 @@ def read_stat(payload: bytes, place: Place) -> Stat:
     if number not in set(StatAggregation):
         raise place.protocol_error(f"statistic {name!r} has aggregation {number}; expected 0 to 3.")
     return Stat(name, value, StatAggregation(number))
-
-
-class SideChannelInbox:
-    """What a player sent on its side channels: statistics until they are taken, and counts of what nobody reads."""
-
-    def __init__(self) -> None:
-        self._stats: list[Stat] = []
-        self._ignored: Counter[str] = Counter()
-        self.stats_dropped = 0
-
-    def accept(self, body: bytes, place: Place) -> None:
-        """Takes in the side channel bytes of one message. If it raises PlayerProtocolError, nothing was taken in."""
-        stats, ignored = [], []
-        for channel, payload in read_container(body, place):
-            if channel == STATS:
-                stats.append(read_stat(payload, place))
-            else:
-                ignored.append(str(channel))
-        room = STATS_KEPT_MAX - len(self._stats)
-        self._stats += stats[:room]
-        self.stats_dropped += max(0, len(stats) - room)
-        for name in ignored:
-            self._ignored[name if name in self._ignored or len(self._ignored) < NAMES_KEPT_MAX else "others"] += 1
-
-    def take_stats(self) -> tuple[Stat, ...]:
-        """The statistics that came since the last call, in order."""
-        stats, self._stats = tuple(self._stats), []
-        return stats
-
-    @property
-    def ignored(self) -> Mapping[str, int]:
-        """Messages per channel id that nobody here reads."""
-        return dict(self._ignored)

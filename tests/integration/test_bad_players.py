@@ -25,8 +25,8 @@ from runtime.errors import (
 )
 from runtime.players.factories import UnityPlayerFactory
 from runtime.players.grpc_link import GrpcPlayerLink
-from runtime.players.handshake import EXCHANGE_PATH
 from runtime.players.links import LinkLimits, PlayerLink
+from runtime.players.versions import EXCHANGE_PATH
 from tests.support.player_links import Driver, assignment, scripted_factory
 from tests.support.player_messages import introduction_message
 
@@ -219,10 +219,11 @@ def test_a_player_of_another_version_is_refused(tmp_path: Path, version: str) ->
     assert repr(version) in str(error)
 
 
-def test_a_player_of_the_first_generation_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_player_that_calls_the_old_service_with_a_new_version_is_refused(tmp_path: Path) -> None:
     error = failure(tmp_path, "gen1@0")
     assert isinstance(error, VersionMismatchError)
-    assert "API-8 to API-10" in str(error)
+    assert "calls the service of ML-Agents 0.10 and older and speaks '1.5.0'" in str(error)
+    assert "API-8, API-9, API-10" in str(error)
 
 
 def test_c20_a_player_that_sends_nan_is_named_with_the_place(tmp_path: Path) -> None:

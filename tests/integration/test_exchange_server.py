@@ -15,12 +15,12 @@ from runtime.errors import InternalError, PlayerDiedError, PlayerTimeoutError, P
 from runtime.messages import EnvAssignment
 from runtime.players.factories import UnityPlayerFactory
 from runtime.players.grpc_link import GrpcPlayerLink
-from runtime.players.handshake import EXCHANGE_PATH
 from runtime.players.links import LinkLimits
 from runtime.players.places import Place
 from runtime.players.ports import usable_addresses
 from runtime.players.replies import CLOSING
 from runtime.players.server import ExchangeServer
+from runtime.players.versions import EXCHANGE_PATH
 from tests.support.player_links import Driver, assignment, scripted_factory
 from tests.support.player_messages import Moment, introduction_message, output_message, simple_agent, simple_brain
 from tests.support.ports import free_port

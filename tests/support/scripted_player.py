@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from runtime.players.handshake import EXCHANGE_PATH, EXCHANGE_PATH_GEN1
+from runtime.players.versions import EXCHANGE_PATH, EXCHANGE_PATH_GEN1
 from runtime.players.wire import communicator_pb2 as pb
 from tests.support.player_messages import Agent, Moment, introduction_message, output_message, simple_brain
 

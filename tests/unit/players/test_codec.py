@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from runtime.errors import PlayerContentError, PlayerProtocolError
 from runtime.experience.brains import ActionSpec, BrainName, BrainParameters, ObservationSpec
 from runtime.players.codec import Known, decode_reply, parse_message
+from runtime.players.guards import Guard
 from runtime.players.links import PlayerReply
 from runtime.players.places import Place
 from runtime.players.wire import communicator_pb2 as pb
@@ -30,7 +31,7 @@ PLACE = Place(env_id=3, incarnation=2, step=17)
 
 
 def decode(message: pb.UnityMessageProto, known: Known | None = None) -> tuple[PlayerReply, Known]:
-    return decode_reply(parse_message(message.SerializeToString(), PLACE), known or Known(), PLACE)
+    return decode_reply(parse_message(message.SerializeToString(), PLACE), known or Known(), Guard(PLACE))
 
 
 def known_of(*brains: BrainParameters) -> Known:
@@ -258,7 +259,7 @@ def test_a_brain_without_a_name_is_refused() -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_give_a_message_or_a_protocol_error(body: bytes) -> None:
     try:
-        decode_reply(parse_message(body, PLACE), Known(), PLACE)
+        decode_reply(parse_message(body, PLACE), Known(), Guard(PLACE))
     except PlayerProtocolError as error:
         assert str(error).startswith("environment 3 (incarnation 2), env step 17: ")  # noqa: PT017 - any bytes, either way
 
@@ -274,7 +275,7 @@ def test_a_damaged_message_gives_rows_or_a_protocol_error_and_changes_nothing(
     known = known_of(simple_brain("Before"))
     before = dict(known.brains)
     try:
-        _, after = decode_reply(parse_message(bytes(body[:cut]), PLACE), known, PLACE)
+        _, after = decode_reply(parse_message(bytes(body[:cut]), PLACE), known, Guard(PLACE))
     except PlayerProtocolError:
         assert known.brains == before
     else:

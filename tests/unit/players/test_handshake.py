@@ -3,7 +3,7 @@
 import pytest
 
 from runtime.errors import PlayerProtocolError, VersionMismatchError
-from runtime.players.handshake import encode_answer, hello, introduction, refuse_gen1, require_version
+from runtime.players.handshake import encode_answer, hello, introduction, require_version
 from runtime.players.places import Place
 from runtime.players.wire import communicator_pb2 as pb
 from tests.support.player_messages import introduction_message, output_message
@@ -29,6 +29,7 @@ def test_any_minor_version_of_the_first_generation_of_communicator_1_is_accepted
         ("0.15.0", "ML-Agents 0.15"),
         ("0.16.0", "a release before 1.0"),
         ("2.0.0", "newer than this trainer"),
+        ("API-9", "call another service than"),
         ("nonsense", "no version of the communicator"),
         ("", "no version of the communicator"),
     ],
@@ -37,7 +38,7 @@ def test_other_versions_are_refused_with_both_versions_and_a_cure(version: str, 
     with pytest.raises(VersionMismatchError) as caught:
         require_version(told(version, "9.8.7"), PLACE)
     text = str(caught.value)
-    for part in ("environment 2 (incarnation 1)", repr(version), "'9.8.7'", "1.5.0", words):
+    for part in ("environment 2 (incarnation 1)", repr(version), "'9.8.7'", "1.5.0", "API-8, API-9, API-10", words):
         assert part in text
     assert not caught.value.is_restartable
 
@@ -46,10 +47,6 @@ def test_other_versions_are_refused_with_both_versions_and_a_cure(version: str, 
 def test_transitional_players_learn_the_first_supported_release(version: str) -> None:
     with pytest.raises(VersionMismatchError, match=r"com\.unity\.ml-agents 1\.0\.0 \(Release 1\) or newer"):
         require_version(told(version), PLACE)
-
-
-def test_players_of_the_old_service_are_refused_by_its_name() -> None:
-    assert "ML-Agents 0.8 to 0.10" in str(refuse_gen1(PLACE))
 
 
 def test_the_answer_carries_seed_versions_areas_and_capabilities() -> None:

@@ -18,6 +18,7 @@ from runtime.errors import (
     UsageError,
     VersionMismatchError,
 )
+from runtime.experience.stats import Stat, StatAggregation
 from runtime.players.conversation import Conversation
 from runtime.players.factories import MemoryPlayerFactory, player_factory
 from runtime.players.links import LinkLimits
@@ -25,8 +26,6 @@ from runtime.players.memory_link import MemoryPlayerLink
 from runtime.players.side_channels import (
     STATS,
     EngineSettings,
-    Stat,
-    StatAggregation,
     container,
     engine_configuration,
     environment_parameters,
@@ -122,14 +121,14 @@ def test_engine_settings_are_sent_again_only_when_the_speed_changes() -> None:
     assert sent == [engine_configuration(EngineSettings()), b"", engine_configuration(EngineSettings(time_scale=1.0))]
 
 
-def test_statistics_of_the_player_wait_until_they_are_taken() -> None:
+def test_statistics_of_the_player_come_with_its_reply() -> None:
     payload = b"\x01\x00\x00\x00x" + bytes(8)
     message = output_message(
         [Moment(BRAIN, (simple_agent(BRAIN),))], announced=[BRAIN], side_channel=container(STATS, payload)
     )
-    link = link_to(Tape(message))
-    run(live(link, 0))
-    assert link.conversation.side_channels.take_stats() == (Stat("x", 0.0, StatAggregation.AVERAGE),)
+    driver = run(live(link_to(Tape(message)), 0))
+    assert driver.reply is not None
+    assert driver.reply.stats == (Stat("x", 0.0, StatAggregation.AVERAGE),)
 
 
 def test_a_message_with_a_broken_side_channel_is_refused() -> None:

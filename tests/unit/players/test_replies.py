@@ -9,6 +9,7 @@ from runtime.errors import ShapeError
 from runtime.experience.actions import Actions
 from runtime.experience.brains import ActionSpec, BrainInfo, BrainParameters, empty_rows
 from runtime.players.codec import Known, decode_reply
+from runtime.players.guards import Guard
 from runtime.players.places import Place
 from runtime.players.replies import CLOSING, encode_reset, encode_step, require_actions
 from runtime.players.wire import communicator_pb2 as pb
@@ -67,7 +68,9 @@ def waiting(brain: BrainParameters, count: int) -> dict[str, BrainInfo]:
     place = Place(0)
     if not agents:
         return {brain.brain_name: BrainInfo(*empty_rows(brain))}
-    return dict(decode_reply(output_message([Moment(brain, agents)], announced=[brain]), Known(), place)[0].infos)
+    return dict(
+        decode_reply(output_message([Moment(brain, agents)], announced=[brain]), Known(), Guard(place))[0].infos
+    )
 
 
 def rows(continuous: list[list[float]], discrete: list[list[int]]) -> Actions:

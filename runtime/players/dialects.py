@@ -1,0 +1,201 @@
+"""The two generations of the protocol behind one surface: messages of a player in, orders for it out.
+
+A dialect is chosen when a player introduces itself and lives as long as its incarnation. It remembers what the player
+has told about its brains; nothing else of the conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from runtime.errors import PlayerDiedError
+from runtime.experience.actions import Actions
+from runtime.experience.brains import BrainParameters
+from runtime.experience.parameters import ParameterValue, drawn_value
+from runtime.players import codec, codec_gen1, handshake, handshake_gen1, replies, replies_gen1
+from runtime.players.guards import Guard, NonFinite
+from runtime.players.links import PlayerHello, PlayerReply
+from runtime.players.places import Place
+from runtime.players.side_channels import environment_parameters
+from runtime.players.versions import GEN1_VERSIONS, Generation
+from runtime.players.wire import communicator_gen1_pb2 as pb1
+from runtime.players.wire import communicator_pb2 as pb2
+
+STATUS_OK = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How a player's content is read. watches: also brains that the player controls by itself (API-8 to API-10)."""
+
+    nonfinite: NonFinite = "refuse"
+    watches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One message of a player, parsed: its status, the bytes on its side channels, and itself."""
+
+    status: int
+    side_channel: bytes
+    message: pb1.UnityMessage | pb2.UnityMessageProto
+
+
+class Dialect(Protocol):
+    """One generation, as spoken with one player."""
+
+    @property
+    def has_side_channels(self) -> bool:
+        """False when what is queued for side channels cannot be sent."""
+
+    @property
+    def brains(self) -> Mapping[str, BrainParameters]:
+        """The brains that we control, as far as they are known."""
+
+    def parse(self, body: bytes, place: Place) -> Heard:
+        """The message in `body`. Raises PlayerProtocolError."""
+
+    def decode(self, heard: Heard, place: Place, *, is_first: bool) -> PlayerReply:
+        """The rows of a reply; is_first: to a reset. If it raises a PlayerProtocolError, nothing has changed."""
+
+    def reset_order(self, parameters: Mapping[str, ParameterValue], *, train_mode: bool, side_channel: bytes) -> bytes:
+        """The order to reset with these parameters. side_channel: records that come before them."""
+
+    def step_order(self, actions: Mapping[str, Actions], *, side_channel: bytes) -> bytes:
+        """The order to step."""
+
+
+class FirstDialect:
+    """API-8, API-9 and API-10."""
+
+    has_side_channels = False
+
+    def __init__(self, told: pb1.UnityRLInitializationOutput, place: Place, reading: Reading) -> None:
+        ours, watched = handshake_gen1.announced_brains(told, place)
+        self.watched = watched
+        """Brains that the player controls by itself."""
+        self._known = codec_gen1.known_gen1(ours, watched, ends_all=told.version != "API-10")
+        self._reading = reading
+        self._defaults = dict(told.environment_parameters.float_parameters)
+        self._resets = 0
+
+    @property
+    def brains(self) -> Mapping[str, BrainParameters]:
+        """All brains that we control: they were announced at first."""
+        return self._known.brains
+
+    def parse(self, body: bytes, place: Place) -> Heard:
+        """The message in `body`."""
+        message = codec_gen1.parse_message(body, place)
+        return Heard(message.header.status, b"", message)
+
+    def decode(self, heard: Heard, place: Place, *, is_first: bool) -> PlayerReply:
+        """The rows of a reply."""
+        assert isinstance(heard.message, pb1.UnityMessage)
+        guard = Guard(place, self._reading.nonfinite)
+        reply, self._known = codec_gen1.decode_reply(
+            heard.message, self._known, guard, is_first=is_first, watches=self._reading.watches
+        )
+        return reply
+
+    def reset_order(self, parameters: Mapping[str, ParameterValue], *, train_mode: bool, side_channel: bytes) -> bytes:
+        """The order to reset: with all parameters, the player's own where none was given; samplers are drawn from."""
+        del side_channel  # this generation has none
+        drawn = {name: drawn_value(value, reset=self._resets) for name, value in parameters.items()}
+        self._resets += 1
+        return replies_gen1.encode_reset({**self._defaults, **drawn}, train_mode=train_mode)
+
+    def step_order(self, actions: Mapping[str, Actions], *, side_channel: bytes) -> bytes:
+        """The order to step."""
+        del side_channel  # this generation has none
+        return replies_gen1.encode_step(actions)
+
+
+class SecondDialect:
+    """Communicator 1.x."""
+
+    has_side_channels = True
+
+    def __init__(self, told: pb2.UnityRLInitializationOutputProto, reading: Reading) -> None:
+        self._known = codec.Known(package_version=told.package_version)
+        self._reading = reading
+
+    @property
+    def brains(self) -> Mapping[str, BrainParameters]:
+        """The brains that have shown an agent so far."""
+        return self._known.brains
+
+    def parse(self, body: bytes, place: Place) -> Heard:
+        """The message in `body`."""
+        message = codec.parse_message(body, place)
+        return Heard(message.header.status, message.unity_output.rl_output.side_channel, message)
+
+    def decode(self, heard: Heard, place: Place, *, is_first: bool) -> PlayerReply:
+        """The rows of a reply."""
+        del is_first  # ends of episodes are told apart by the player
+        assert isinstance(heard.message, pb2.UnityMessageProto)
+        reply, self._known = codec.decode_reply(heard.message, self._known, Guard(place, self._reading.nonfinite))
+        return reply
+
+    def reset_order(self, parameters: Mapping[str, ParameterValue], *, train_mode: bool, side_channel: bytes) -> bytes:
+        """The order to reset; how fast the game runs is among the records of the side channel."""
+        del train_mode
+        return replies.encode_reset(side_channel + environment_parameters(parameters))
+
+    def step_order(self, actions: Mapping[str, Actions], *, side_channel: bytes) -> bytes:
+        """The order to step."""
+        return replies.encode_step(actions, side_channel)
+
+
+def generation_of(body: bytes, place: Place) -> Generation:
+    """The generation of the player that introduces itself so, when nothing but its bytes tells.
+
+    Both generations have the version at the same place of the first message.
+    """
+    told = codec.parse_message(body, place).unity_output.rl_initialization_output
+    return 1 if told.communication_version in GEN1_VERSIONS else 2
+
+
+def require_open(status: int, place: Place) -> None:
+    """Nothing, for a player that goes on; else raises PlayerDiedError: it says that it is closing."""
+    if status != STATUS_OK:
+        raise PlayerDiedError(
+            f"{place.environment}, env step {place.step}: the player says that it is closing (status {status}); "
+            "expected it to go on.",
+            env_id=place.env_id,
+            incarnation=place.incarnation,
+        )
+
+
+def meet(
+    body: bytes, generation: Generation, place: Place, *, reading: Reading, answering: tuple[int, int], pid: int
+) -> tuple[Dialect, PlayerHello, bytes]:
+    """How to talk to the player that introduces itself so, who it is, and our answer.
+
+    answering: the seed for the player, and its number of training areas. Raises VersionMismatchError,
+    PlayerProtocolError, or PlayerDiedError when the player is closing.
+    """
+    seed, num_areas = answering
+    if generation == 2:
+        message = codec.parse_message(body, place)
+        require_open(message.header.status, place)
+        told = handshake.introduction(message, place)
+        handshake.require_version(told, place)
+        answer = handshake.encode_answer(told, seed=seed, num_areas=num_areas)
+        return SecondDialect(told, reading), handshake.hello(told, pid=pid), answer
+    message1 = codec_gen1.parse_message(body, place)
+    require_open(message1.header.status, place)
+    told1 = handshake_gen1.introduction(message1, place)
+    handshake_gen1.require_version(told1, place)
+    dialect = FirstDialect(told1, place, reading)
+    hello = PlayerHello(
+        pid=pid,
+        protocol=told1.version,
+        reset_parameters=dict(told1.environment_parameters.float_parameters),
+        brains=tuple(dialect.brains.values()),
+        watched=dialect.watched,
+        academy=told1.name,
+    )
+    return dialect, hello, handshake_gen1.encode_answer(seed=seed)

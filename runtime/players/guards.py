@@ -1,0 +1,39 @@
+"""Numbers that are not finite: refused with their place, or, if the user chose so, replaced by 0 and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from runtime.errors import PlayerContentError
+from runtime.experience.brains import Floats
+from runtime.players.places import Place
+
+NonFinite = Literal["refuse", "zero"]
+"""What becomes of NaN and infinities of players: an error, or 0 as trainers of 2019 did with NaN."""
+
+
+@dataclass(slots=True)
+class Guard:
+    """One message's gate for numbers. replaced: how many were not finite and became 0."""
+
+    place: Place
+    nonfinite: NonFinite = "refuse"
+    replaced: int = 0
+
+    def finite(self, values: Floats, refuse: Callable[[tuple[int, ...], np.float32], PlayerContentError]) -> Floats:
+        """The same values when all are finite, or a copy with 0 for the others.
+
+        refuse: the error for the first bad value, given its indices. Raised unless zeros were chosen.
+        """
+        good = np.isfinite(values)
+        if good.all():
+            return values
+        if self.nonfinite == "refuse":
+            at = tuple(int(each) for each in np.argwhere(~good)[0])
+            raise refuse(at, values[at])
+        self.replaced += int(good.size - np.count_nonzero(good))
+        return np.where(good, values, np.float32(0))
