@@ -211,7 +211,9 @@ class Learner(Protocol):
         """Restores the first loadable checkpoint of `folders` and returns its `run_state`.
 
         Key `damaged` of the result lists folders that were skipped, with the reason. Raises StorageError when none
-        can be loaded. Brains are restored as `add_brain` meets them again.
+        can be loaded, UsageError when a behavior does not fit its settings any more. Behaviors are back at once, in
+        `progress` too, and `add_brain` gives the policy of each when it meets it again. One that the configuration no
+        longer names stays in every checkpoint.
         """
 
     def initialize_from(self, folders: Sequence[Path]) -> None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runtime.errors import InternalError
+from runtime.errors import InternalError, UsageError
 from runtime.experience.brains import BrainParameters, EnvId
 from runtime.experience.columns import StepBlock
 from runtime.learner import (
+    BehaviorSettings,
     BrainProgress,
     Learner,
     LearnerOptions,
@@ -33,6 +34,7 @@ from trainers.saved_state import (
     refuse_other_brain,
     restore_behavior,
     restore_policy,
+    saved_brain,
 )
 from trainers.tensors_file import Array
 
@@ -60,7 +62,9 @@ class PPOLearner:
         self._brains: dict[str, BrainParameters] = {}
         self._clocks: dict[EnvId, _EnvClock] = {}
         self._clock_floor = 0
-        # What a checkpoint holds of behaviors that were not announced again yet; it goes into the next one as it is.
+        # Restored, and not announced again yet.
+        self._unmet: set[str] = set()
+        # What a checkpoint holds of behaviors that were not restored; it goes into the next one as it is.
         self._saved: dict[str, Mapping[str, Any]] = {}  # JSON
         self._saved_arrays: dict[str, dict[str, Array]] = {}
         self._takes_policies_only = False
@@ -68,12 +72,19 @@ class PPOLearner:
     def add_brain(self, brain: BrainParameters) -> PolicyRelease | None:
         """The first policy of a new behavior, or None when the behavior is known."""
         name = brain.behavior_name
-        known = self._behaviors.get(name)
-        if known is not None:
-            refuse_other_brain(known.brain, brain)
-            self._brains[brain.brain_name] = brain
-            return None
-        settings = self._options.settings_for(name)
+        behavior = self._behaviors.get(name)
+        is_first = behavior is None or name in self._unmet
+        if behavior is None:
+            behavior = self._make(brain, self._options.settings_for(name))
+        else:
+            refuse_other_brain(behavior.brain, brain)
+        self._unmet.discard(name)
+        self._brains[brain.brain_name] = brain
+        return behavior.release() if is_first else None
+
+    def _make(self, brain: BrainParameters, settings: BehaviorSettings) -> Behavior:
+        """A behavior, as a checkpoint has it if one was loaded that knows it."""
+        name = brain.behavior_name
         refuse_unsupported(brain, settings)
         behavior = Behavior(
             brain,
@@ -86,8 +97,7 @@ class PPOLearner:
             restore(behavior, self._saved[name], self._saved_arrays[name])
             del self._saved[name], self._saved_arrays[name]
         self._behaviors[name] = behavior
-        self._brains[brain.brain_name] = brain
-        return behavior.release()
+        return behavior
 
     def warm_up(self, behavior: str) -> None:
         """Loads TensorFlow and compiles the update of `behavior`."""
@@ -204,7 +214,18 @@ class PPOLearner:
         clock = checkpoint.state["clock"]
         assert isinstance(clock, int)
         self._clock_floor = clock
+        for name in sorted(self._saved):
+            self._restore(name)
         return {**run_state, "damaged": damaged}
+
+    def _restore(self, name: str) -> None:
+        """Brings a saved behavior back, so that the run knows of it before a player announces it again."""
+        try:
+            settings = self._options.settings_for(name)
+        except UsageError:
+            return  # it is refused if it is announced, and kept in every checkpoint if it is not
+        self._make(saved_brain(self._saved[name]), settings)
+        self._unmet.add(name)
 
     def initialize_from(self, folders: Sequence[Path]) -> None:
         """Takes weights and normalisers alone; counters start at 0."""

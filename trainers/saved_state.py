@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from runtime.errors import UsageError
-from runtime.experience.brains import BrainParameters
+from runtime.experience.brains import ActionSpec, BrainName, BrainParameters, ObservationSpec
 from trainers.behavior import Behavior
 from trainers.buffer import TransitionBuffer
 from trainers.networks import NetworkShape
@@ -43,6 +44,7 @@ def behavior_state(behavior: Behavior) -> dict[str, Any]:
     """All else of a behavior, as JSON. The random state is key and version: each update has its own generator."""
     return {
         "shape": shape_fields(behavior.shape),
+        "brain": _brain_fields(behavior.brain),
         "key": behavior.key,
         "version": behavior.version,
         "steps": behavior.steps,
@@ -55,6 +57,34 @@ def behavior_state(behavior: Behavior) -> dict[str, Any]:
         "next_summary": behavior.summaries.next_step,
         "updates_since_summary": list(behavior.summaries.updates),
     }
+
+
+def _brain_fields(brain: BrainParameters) -> dict[str, Any]:
+    return {
+        "brain_name": brain.brain_name,
+        "observation_specs": [asdict(each) for each in brain.observation_specs],
+        "action_spec": asdict(brain.action_spec),
+    }
+
+
+def saved_brain(state: State) -> BrainParameters:
+    """The brain whose behavior was saved, as its player announced it."""
+    fields = state["brain"]
+    actions = fields["action_spec"]
+    return BrainParameters(
+        BrainName(fields["brain_name"]),
+        tuple(
+            ObservationSpec(
+                **{
+                    **each,
+                    "shape": tuple(each["shape"]),
+                    "dimension_properties": tuple(each["dimension_properties"]),
+                }
+            )
+            for each in fields["observation_specs"]
+        ),
+        ActionSpec(actions["continuous_size"], tuple(actions["discrete_branches"])),
+    )
 
 
 def restore_behavior(behavior: Behavior, state: State, arrays: Mapping[str, Array]) -> None:

@@ -91,7 +91,8 @@ class ControllerPart:
         except Exception as error:  # of foreign code too, such as a library that cannot be loaded
             logger.exception("the learner could not be made")
             failure = fx.LearnerFailed(_failure("making the learner", error), 4)
-        self._core = ControllerCore(self._start.options, resumed)
+        progress = {} if resumed is None else self._the_learner.progress()
+        self._core = ControllerCore(self._start.options, resumed, progress)
         self._perform_all(self._core.begin())
         if failure is not None:
             self._feed(failure)

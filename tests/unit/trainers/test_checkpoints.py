@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import StorageError, UsageError
-from runtime.learner import Learner
+from runtime.experience.brains import ActionSpec
+from runtime.learner import BehaviorSettings, Learner, LearnerOptions
 from tests.support.experience_streams import (
     Feeder,
     random_life,
@@ -24,7 +26,7 @@ from tests.support.experience_streams import (
     walkers,
 )
 from trainers.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
-from trainers.learner import PPOLearner
+from trainers.learner import PPOLearner, create_learner
 from trainers.tensors_file import Array, decode_arrays, encode_arrays
 
 BRAIN = small_brain()
@@ -109,6 +111,41 @@ def test_saving_changes_nothing_for_the_run_that_goes_on(tmp_path: Path) -> None
     assert results[0] == results[1]
 
 
+def test_a_saved_behavior_is_known_before_its_player_announces_it_again(tmp_path: Path) -> None:
+    learner = trained()
+    learner.cut(None)
+    learner.begin_save({})(tmp_path / "save")
+    again = small_learner(small_settings(normalize=True))
+    again.load([tmp_path / "save"])
+    assert again.progress() == learner.progress()
+    assert again.unity_model("Walker") == learner.unity_model("Walker")
+    release = again.add_brain(BRAIN)
+    assert release is not None
+    assert (release.version, again.add_brain(BRAIN)) == (1, None)
+
+
+def test_a_saved_behavior_is_not_taken_for_another_of_its_name(tmp_path: Path) -> None:
+    trained().begin_save({})(tmp_path / "save")
+    again = small_learner(small_settings(normalize=True))
+    again.load([tmp_path / "save"])
+    with pytest.raises(UsageError, match="belong to one behavior but differ: actions"):
+        again.add_brain(replace(BRAIN, action_spec=ActionSpec(discrete_branches=(7,))))
+
+
+def test_a_saved_behavior_that_the_settings_no_longer_name_stays_in_later_checkpoints(tmp_path: Path) -> None:
+    def one_alone(name: str) -> BehaviorSettings:
+        if name != "Walker":
+            raise UsageError(f"no settings for {name!r}")
+        return small_settings()
+
+    small_learner(brains=[BRAIN, small_brain("Other")]).begin_save({})(tmp_path / "1")
+    again = create_learner(LearnerOptions(run_seed=1, settings_for=one_alone))
+    again.load([tmp_path / "1"])
+    assert list(again.progress()) == ["Walker"]
+    again.begin_save({})(tmp_path / "2")
+    assert read_checkpoint(tmp_path / "1").arrays.keys() == read_checkpoint(tmp_path / "2").arrays.keys()
+
+
 def test_a_behavior_not_met_again_stays_in_later_checkpoints(tmp_path: Path) -> None:
     other = small_brain("Other")
     learner = small_learner(brains=[BRAIN, other])
@@ -123,9 +160,8 @@ def test_a_behavior_not_met_again_stays_in_later_checkpoints(tmp_path: Path) -> 
 def test_a_network_of_another_shape_is_refused_field_by_field(tmp_path: Path) -> None:
     trained().begin_save({})(tmp_path / "save")
     learner = small_learner(small_settings(hidden_units=9))
-    learner.load([tmp_path / "save"])
     with pytest.raises(UsageError, match="hidden_units: 8 saved, 9 now; normalize: True saved, False now"):
-        learner.add_brain(BRAIN)
+        learner.load([tmp_path / "save"])
 
 
 def test_initializing_takes_weights_and_normaliser_and_starts_counting_at_zero(tmp_path: Path) -> None:
@@ -149,7 +185,7 @@ def test_a_damaged_checkpoint_is_skipped_and_reported(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-3] ^= 4
     path.write_bytes(bytes(content))
-    found = small_learner().load([tmp_path / "new", tmp_path / "old"])
+    found = small_learner(small_settings(normalize=True)).load([tmp_path / "new", tmp_path / "old"])
     assert found["name"] == "old"
     damaged = found["damaged"]
     assert isinstance(damaged, list)
