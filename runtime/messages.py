@@ -16,6 +16,8 @@ from runtime.errors import UsageError
 from runtime.experience.actions import ActionInfo, Policy
 from runtime.experience.brains import ActionSpec, BrainInfo, BrainParameters, EnvId, Incarnation
 from runtime.experience.columns import StepBlock
+from runtime.experience.parameters import ParameterValue
+from runtime.experience.stats import Stat
 
 PlayerPhase = Literal["launch", "handshake", "reset", "step", "idle", "close"]
 LossKind = Literal["died", "timeout", "protocol", "version", "content", "port", "environment"]
@@ -105,7 +107,7 @@ class ResetRequest:
     env_id: EnvId
     incarnation: Incarnation
     reset_id: int
-    parameters: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     train_mode: bool = True
 
 
@@ -289,6 +291,15 @@ class WorkerNote:
     worker: int
     level: Literal["note", "fault"]
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsReported:
+    """EnvWorker -> TrainerController: what players reported for the run's curves; sent with blocks, not per step."""
+
+    run: str
+    worker: int
+    stats: tuple[Stat, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from runtime.decisions.controller_state import ControllerState
+from runtime.experience.stats import Stat
 from runtime.learner import BrainProgress, SaveJob, Summary
 from runtime.progress import progress_line
+from runtime.reporting.player_stats import StatsBook
 from runtime.reporting.tensorboard import EventWriter
 from runtime.reporting.timers import Gauge, TimerNode, timers_document
 from runtime.reporting.training_status import SavedBehavior, SavedModel, saved_models, training_status_document
@@ -67,6 +69,7 @@ class RunRecorder:
         self._lines: list[tuple[int, str]] = []
         self._count = 0
         self._first_step_s: float | None = None
+        self._stats = StatsBook()
         self.clock = _Clock()
 
     @property
@@ -117,7 +120,17 @@ class RunRecorder:
             )
             self.say(line)
             if self._options.is_training:
-                self._writer(each.behavior).add(each.step, each.values, now_s=time.time())
+                self._write_events(each)
+
+    def add_stats(self, stats: Sequence[Stat]) -> None:
+        """What players reported: it goes into the next events of every behavior."""
+        self._stats.add(stats)
+
+    def _write_events(self, summary: Summary) -> None:
+        told = self._stats.take(summary.behavior)
+        writer = self._writer(summary.behavior)
+        values = {**told.scalars, **summary.values}
+        writer.add(summary.step, values, now_s=time.time(), histograms=told.histograms)
 
     def _writer(self, behavior: str) -> EventWriter:
         if behavior not in self._events:

@@ -13,13 +13,22 @@ from runtime.actors.controller_start import ControllerStart
 from runtime.decisions.controller_state import ControllerOptions
 from runtime.decisions.restarts import RestartLimits
 from runtime.decisions.supervisor import SupervisorOptions
-from runtime.errors import ConfigError
 from runtime.experience.brains import EnvId
+from runtime.experience.parameters import GaussianDraw, MultiRangeDraw, ParameterValue, UniformDraw
 from runtime.learner import LearnerFactory, LearnerOptions
 from runtime.messages import StartWorker
 from runtime.recording import RecordingOptions
 from runtime.run_directory import RunPaths
-from runtime.settings.model import ConstantParameter, Editor, Executable, FakeScene, RunSettings
+from runtime.settings.model import (
+    ConstantParameter,
+    Editor,
+    Executable,
+    FakeScene,
+    GaussianSampler,
+    MultiRangeUniformSampler,
+    RunSettings,
+    UniformSampler,
+)
 
 if TYPE_CHECKING:
     from runtime.players.factories import MemoryPlayerFactory, UnityPlayerFactory
@@ -163,7 +172,7 @@ def controller_start(launch: Launch, *, workers: int) -> ControllerStart:
         block_steps_max=BLOCK_STEPS_MAX,
         stop_at=settings.stop_at,
         restart_envs_at=settings.restart_envs_at,
-        parameters=constant_parameters(settings),
+        parameters=environment_parameters(settings),
         first_incarnation=launch.first_incarnation,
     )
     keeps = [each.keep_checkpoints for each in (*settings.behaviors.values(), settings.default_settings) if each]
@@ -192,15 +201,18 @@ def controller_start(launch: Launch, *, workers: int) -> ControllerStart:
     )
 
 
-def constant_parameters(settings: RunSettings) -> dict[str, float]:
-    """The environment parameters with one value. Raises ConfigError for samplers, which are not supported yet."""
-    values = {}
-    for name, each in settings.environment_parameters.items():
-        if not isinstance(each, ConstantParameter):
-            msg = (
-                f"environment_parameters.{name}: samplers ({type(each).__name__}) are not supported yet; "
-                "give one number."
-            )
-            raise ConfigError(msg)
-        values[name] = each.value
+def environment_parameters(settings: RunSettings) -> dict[str, ParameterValue]:
+    """What every player is given at a reset. A sampler without a seed of its own gets the run's, plus its place."""
+    values: dict[str, ParameterValue] = {}
+    for place, (name, each) in enumerate(settings.environment_parameters.items()):
+        seed = settings.environment.seed + place
+        match each:
+            case ConstantParameter(value):
+                values[name] = value
+            case UniformSampler(low, high, own):
+                values[name] = UniformDraw(min_value=low, max_value=high, seed=seed if own < 0 else own)
+            case GaussianSampler(mean, deviation, own):
+                values[name] = GaussianDraw(mean=mean, st_dev=deviation, seed=seed if own < 0 else own)
+            case MultiRangeUniformSampler(intervals, own):
+                values[name] = MultiRangeDraw(intervals=intervals, seed=seed if own < 0 else own)
     return values

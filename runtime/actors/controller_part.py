@@ -168,6 +168,8 @@ class ControllerPart:
                 self._save(run_state, is_final=is_final)
             case fx.WriteSummary(exit_reason):
                 self._write_summary(exit_reason)
+            case fx.RecordStats(stats):
+                self._recorder.add_stats(stats)
             case fx.PushStatus():
                 self._push_status()
             case _:

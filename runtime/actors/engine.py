@@ -33,6 +33,7 @@ from runtime.errors import (
 )
 from runtime.experience.blocks import BlockBuilder
 from runtime.experience.brains import BrainParameters, EnvId
+from runtime.experience.stats import Stat, StatAggregation
 from runtime.experience.steps import StepInfo
 from runtime.messages import (
     EnvAssignment,
@@ -40,12 +41,15 @@ from runtime.messages import (
     LossKind,
     PlayerPhase,
     StartWorker,
+    StatsReported,
     StepInfosTaken,
     StepsTaken,
 )
 from runtime.players.links import LinkLimits, PlayerFactory, PlayerLink, PlayerReply, TellingLink
 
 logger = logging.getLogger(__name__)
+
+STATS_MAX = 10_000
 
 SendTo = Callable[[fx.Role, object], None]
 _KINDS: tuple[tuple[type[PlayerError], LossKind], ...] = (
@@ -100,6 +104,8 @@ class WorkerEngine:
         self._timers: dict[object, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._finished = asyncio.Event()
+        self._stats: list[Stat] = []
+        self._replaced: set[EnvId] = set()
 
     def begin(self) -> None:
         """Open every player."""
@@ -302,12 +308,23 @@ class WorkerEngine:
 
     def _took(self, seat: Seat, reply: PlayerReply) -> None:
         seat.reply = reply
+        self._stats.extend(reply.stats)
+        if reply.replaced_numbers:
+            self._note_replaced(seat, reply.replaced_numbers)
         pending: dict[str, int] = {}
         for name, count in seat.builder.pending.items():
             behavior = name.partition("?")[0]
             pending[behavior] = pending.get(behavior, 0) + count
         env_id, incarnation = seat.assignment.env_id, seat.assignment.incarnation
         self.deliver(fx.PlayerReplied(env_id, incarnation, pending, reply.brains))
+
+    def _note_replaced(self, seat: Seat, count: int) -> None:
+        """Numbers that were not finite became 0, as the user chose: said once per player, counted as a statistic."""
+        env_id = seat.assignment.env_id
+        self._stats.append(Stat("Environment/Replaced Numbers", float(count), StatAggregation.SUM))
+        if env_id not in self._replaced:
+            self._replaced.add(env_id)
+            self._report("fault", f"environment {env_id}: {count} numbers were not finite and became 0; said once")
 
     def _close(self, effect: fx.ClosePlayer) -> None:
         seat = self._seats.get(effect.env_id)
@@ -337,6 +354,9 @@ class WorkerEngine:
     def _flush(self, seats: tuple[Seat, ...]) -> None:
         taken = [seat.builder.take() for seat in seats]
         blocks = tuple(block for block in taken if block is not None)
+        if self._stats and self._start.carries == "columns":
+            stats, self._stats = tuple(self._stats[-STATS_MAX:]), []
+            self._send(fx.CONTROLLER, StatsReported(run=self._start.run, worker=self._start.worker, stats=stats))
         if blocks and self._start.carries == "columns":
             message = StepsTaken(run=self._start.run, worker=self._start.worker, blocks=blocks)
             self._send(fx.CONTROLLER, message)

@@ -30,6 +30,7 @@ from runtime.decisions.effects import (
     BrainAdded,
     LearnerFailed,
     PushStatus,
+    RecordStats,
     SaveFinished,
     Send,
     SetTimer,
@@ -53,6 +54,7 @@ from runtime.messages import (
     ResetRequest,
     RestartDenied,
     StartPlayer,
+    StatsReported,
     StepsTaken,
     Stopped,
     StopRequest,
@@ -129,6 +131,8 @@ def _decide(state: ControllerState, message: object) -> Decision:
             return _update_finished(state, message)
         case SaveFinished():
             return end.save_finished(state, message)
+        case StatsReported(stats=stats):
+            return state, (RecordStats(stats),)
         case PlayerLost():
             return _player_lost(state, message)
         case StartPlayer():

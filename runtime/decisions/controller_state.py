@@ -9,6 +9,7 @@ from enum import Enum
 from runtime.decisions.ledger import Counters, EnvRecord
 from runtime.experience.brains import EnvId
 from runtime.experience.columns import StepBlock
+from runtime.experience.parameters import ParameterValue
 from runtime.learner import BrainProgress, PolicyRelease
 
 
@@ -38,7 +39,7 @@ class ControllerOptions:
     block_steps_max: int = 100
     stop_at: int | None = None
     restart_envs_at: int | None = None
-    parameters: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     train_mode: bool = True
     idle_steps: int = 500
     stop_deadline_s: float = 6.0

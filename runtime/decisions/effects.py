@@ -12,6 +12,8 @@ from typing import Literal
 
 from runtime.experience.brains import BrainParameters, EnvId, Incarnation
 from runtime.experience.columns import StepBlock
+from runtime.experience.parameters import ParameterValue
+from runtime.experience.stats import Stat
 from runtime.learner import BrainProgress, PolicyRelease
 from runtime.messages import EnvAssignment, LossKind, PlayerPhase, PolicyUpdate
 
@@ -109,7 +111,7 @@ class ResetPlayer:
     env_id: EnvId
     incarnation: Incarnation
     reset_id: int
-    parameters: Mapping[str, float]
+    parameters: Mapping[str, ParameterValue]
     train_mode: bool
 
 
@@ -245,6 +247,13 @@ class WriteSummary:
     """Write summary.json from the machine's state as it is now; exit_reason is empty while the run goes on."""
 
     exit_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordStats:
+    """Keep what players reported for the next summary."""
+
+    stats: tuple[Stat, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO, FileIO
 from pathlib import Path
 
 from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
+BUCKETS_MAX = 30
 FILE_VERSION = "brain.Event:2"
 """The first event of each file: TensorBoard takes a file without it for one of another kind."""
 
@@ -48,12 +49,20 @@ class EventWriter:
         """The file."""
         return self._path
 
-    def add(self, step: int, values: Mapping[str, float], *, now_s: float) -> None:
+    def add(
+        self,
+        step: int,
+        values: Mapping[str, float],
+        *,
+        now_s: float,
+        histograms: Mapping[str, Sequence[float]] | None = None,
+    ) -> None:
         """Writes one event with a value for each tag. step: agent steps. now_s: seconds since 1970.
 
         Values that are not finite are left out, because TensorBoard draws no curve around them.
         """
         scalars = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items() if math.isfinite(value)]
+        scalars += [Summary.Value(tag=tag, histo=_histogram(each)) for tag, each in (histograms or {}).items() if each]
         if scalars:
             self._write(Event(wall_time=now_s, step=step, summary=Summary(value=scalars)))
 
@@ -90,3 +99,22 @@ class EventWriter:
                 f"cannot write TensorBoard events to {self._path}: {reason}. Training goes on; curves have gaps."
             )
         self._is_failed = True
+
+
+def _histogram(values: Sequence[float]) -> HistogramProto:
+    """The values in at most `BUCKETS_MAX` buckets of equal width."""
+    low, high = min(values), max(values)
+    count = 1 if low == high else BUCKETS_MAX
+    width = (high - low) / count
+    buckets = [0] * count
+    for value in values:
+        buckets[min(count - 1, int((value - low) / width)) if width else 0] += 1
+    return HistogramProto(
+        min=low,
+        max=high,
+        num=len(values),
+        sum=sum(values),
+        sum_squares=sum(value * value for value in values),
+        bucket_limit=[low + width * (number + 1) for number in range(count)],
+        bucket=buckets,
+    )
