@@ -1,28 +1,43 @@
-"""`UnityEnvironment`: one player, driven synchronously, with the surface of the seed.
+"""`UnityEnvironment`: one player, driven synchronously by code of one's own.
 
-It is the same link that EnvWorkers use, on an asyncio loop in a thread of its own.
+It is the same link that EnvWorkers use, on an asyncio loop in a thread of its own. Two manners of driving it live side
+by side: that of the seed (`reset` and `step` give `AllBrainInfo`, actions are arguments of `step`), and the newer one
+of low-level code for ML-Agents (`behavior_specs`, `get_steps`, `set_actions`, then `step()`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
-import contextlib
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from runtime.errors import UsageError
-from runtime.experience.actions import ActionInfo, Actions
+from runtime.experience.actions import Actions
 from runtime.experience.brains import AllBrainInfo, BrainParameters, EnvId, Incarnation
 from runtime.messages import EnvAssignment
+from runtime.players.base_env import (
+    ActionTuple,
+    BaseEnv,
+    BehaviorMapping,
+    DecisionSteps,
+    TerminalSteps,
+    unknown_behavior,
+)
 from runtime.players.base_environment import BaseUnityEnvironment
-from runtime.players.factories import player_factory
+from runtime.players.behavior_views import behavior_spec, steps_of
+from runtime.players.channels import SideChannel
+from runtime.players.factories import LinkExtras, player_factory
+from runtime.players.given_actions import by_brain, keeping, no_actions, rows_fitting, rows_from, with_row
+from runtime.players.guards import NonFinite
 from runtime.players.links import LinkLimits, PlayerHello, PlayerLink, PlayerReply
 from runtime.players.side_channels import EngineSettings
+from runtime.players.versions import GEN1_VERSIONS
 
 __all__ = ["BaseUnityEnvironment", "UnityEnvironment"]
 
@@ -55,12 +70,13 @@ class _LoopThread:
         self._loop.close()
 
 
-class UnityEnvironment(BaseUnityEnvironment):
+class UnityEnvironment(BaseUnityEnvironment, BaseEnv):
     """A Unity build, a bundled player (`fake:SCENE`), or, with file_name None, the Editor on port 5004.
 
     worker_id numbers the environment and is added to base_port. seed goes to the player. timeout_wait bounds, in
-    seconds, start-up and each exchange. args (or additional_args): for the player's command line. A player's brains
-    are known after the first reset.
+    seconds, start-up and each exchange. args (or additional_args): for the player's command line. side_channels: for
+    this environment alone. nonfinite: what becomes of NaN and infinities, `refuse` or `zero`. Brains of players of
+    communicator 1.x are known after the first reset.
     """
 
     def __init__(
@@ -71,52 +87,51 @@ class UnityEnvironment(BaseUnityEnvironment):
         seed: int = 0,
         no_graphics: bool = False,  # noqa: FBT001, FBT002 - the seed's signature
         *,
+        no_graphics_monitor: bool = False,
         timeout_wait: float = 60.0,
         args: Sequence[str] = (),
-        additional_args: Sequence[str] = (),
+        additional_args: Sequence[str] | None = None,
+        side_channels: Sequence[SideChannel] | None = None,
         log_folder: str | None = None,
+        num_areas: int = 1,
         engine: EngineSettings | None = None,
         bind: str = "",
+        nonfinite: NonFinite = "refuse",
     ) -> None:
-        if file_name is None and worker_id != 0:
-            raise UsageError(
-                f"worker_id {worker_id} without file_name: the Editor is one environment; use worker_id 0."
-            )
-        default_port = DEFAULT_EDITOR_PORT if file_name is None else BASE_ENVIRONMENT_PORT
-        port = (default_port if base_port is None else base_port) + worker_id
-        if worker_id < 0 or not 0 < port < 1 << 16:
-            raise UsageError(f"worker_id {worker_id} on port {port}; expected a number from 0, and a port up to 65535.")
-        if not -(1 << 31) <= seed < 1 << 31:
-            raise UsageError(f"seed {seed}; expected an integer of 32 bits, which is all that the protocol carries.")
+        assignment = _assignment(file_name, worker_id, base_port, seed)
         self._worker_id = worker_id
+        self._log_folder = log_folder
         self._brains: dict[str, BrainParameters] = {}
+        self._watched: dict[str, BrainParameters] = {}
         self._parameters: dict[str, float] = {}
-        self._infos: AllBrainInfo | None = None
+        self._reply: PlayerReply | None = None
+        self._set: dict[str, Actions] = {}
+        channels = tuple(side_channels or ())
         factory = player_factory(
             file_name,
             engine=engine,
             log_folder=log_folder,
-            args=(*args, *additional_args),
+            args=(*args, *(additional_args or ())),
             no_graphics=no_graphics,
+            no_graphics_monitor=no_graphics_monitor,
+            num_areas=num_areas,
             bind=bind,
-        )
-        assignment = EnvAssignment(
-            env_id=EnvId(worker_id),
-            incarnation=Incarnation(0),
-            seed=seed,
-            port=port,
+            extras=LinkExtras(nonfinite=nonfinite, watches=True, make_channels=lambda _: channels),
         )
         limits = LinkLimits(start_timeout_s=timeout_wait, step_timeout_s=timeout_wait)
         self._link: PlayerLink | None = factory.open_link(assignment, limits)
         self._loop = _LoopThread(f"UnityEnvironment {worker_id}")
         atexit.register(self.close)
         try:
-            hello: PlayerHello = self._loop.run(self._link.start())
+            self._hello: PlayerHello = self._loop.run(self._link.start())
         except BaseException:
             self.close()
             raise
-        self._brains = {each.brain_name: each for each in hello.brains}
-        self._parameters = dict(hello.reset_parameters)
+        self._brains = {each.brain_name: each for each in self._hello.brains}
+        self._watched = {each.brain_name: each for each in self._hello.watched}
+        self._parameters = dict(self._hello.reset_parameters)
+
+    # ---- what is known of the player
 
     @property
     def worker_id(self) -> int:
@@ -124,14 +139,44 @@ class UnityEnvironment(BaseUnityEnvironment):
         return self._worker_id
 
     @property
+    def academy_name(self) -> str:
+        """The name that the player gives itself."""
+        return self._hello.academy
+
+    @property
+    def logfile_path(self) -> str:
+        """The player's log file; empty without a log_folder."""
+        return "" if self._log_folder is None else str(Path(self._log_folder) / f"Player-{self._worker_id}.log")
+
+    @property
     def brains(self) -> Mapping[str, BrainParameters]:
         """All brains that the player has announced, by wire name."""
-        return MappingProxyType(self._brains)
+        return MappingProxyType({**self._brains, **self._watched})
 
     @property
     def external_brains(self) -> Mapping[str, BrainParameters]:
-        """The brains under our control: in protocol generation 2, all of them."""
-        return self.brains
+        """The brains under our control: all but those that a player of API-8 to API-10 only shows."""
+        return MappingProxyType(self._brains)
+
+    @property
+    def brain_names(self) -> list[str]:
+        """Wire names of all brains."""
+        return list(self.brains)
+
+    @property
+    def external_brain_names(self) -> list[str]:
+        """Wire names of the brains under our control."""
+        return list(self._brains)
+
+    @property
+    def number_brains(self) -> int:
+        """How many brains there are."""
+        return len(self.brains)
+
+    @property
+    def number_external_brains(self) -> int:
+        """How many brains are under our control."""
+        return len(self._brains)
 
     @property
     def reset_parameters(self) -> Mapping[str, float]:
@@ -140,17 +185,25 @@ class UnityEnvironment(BaseUnityEnvironment):
 
     @property
     def global_done(self) -> bool:
-        """True before the first reset; protocol generation 2 knows no end of all agents at once."""
-        return self._infos is None
+        """True before the first reset, and when a player of API-8 or API-9 has ended all its agents at once."""
+        return self._reply is None or self._reply.global_done
+
+    # ---- both manners
 
     def reset(self, config: Mapping[str, float] | None = None, train_mode: bool = True) -> AllBrainInfo:  # noqa: FBT001, FBT002 - the seed's signature
         """The first observations after a reset. config: numbers by name, kept for later resets.
 
-        Raises UsageError for values that are no numbers, and PlayerErrors.
+        Raises UsageError for values that are no numbers, and for names that a player of API-8 to API-10 did not
+        announce; and PlayerErrors.
         """
         for name, value in (config or {}).items():
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
                 raise UsageError(f"environment parameter {name!r} is {value!r}; expected a number.")
+            if self._hello.protocol in GEN1_VERSIONS and name not in self._hello.reset_parameters:
+                raise UsageError(
+                    f"environment parameter {name!r} is unknown to the player; "
+                    f"it has {sorted(self._hello.reset_parameters)}."
+                )
         self._parameters |= {name: float(value) for name, value in (config or {}).items()}
         return self._take(self._opened().reset(dict(self._parameters), train_mode=train_mode))
 
@@ -160,13 +213,23 @@ class UnityEnvironment(BaseUnityEnvironment):
         """The outcome of one env step.
 
         vector_action: an array (n, continuous + branches) for the n agents that wait, by brain name, or the array alone
-        when there is one brain; None or a brain left out: zeros. The protocol carries no memory, text or value: they
-        are taken for compatibility and not sent. Raises UsageError before the first reset, ShapeError and PlayerErrors.
+        when there is one brain. A brain left out: the actions set before, else zeros. memory (n, m), text_action (n
+        texts) and value (n,), in the same form, go to players of API-8 to API-10; others have no place for them, and
+        they are not sent. Without any argument a step before the first reset is a reset. Raises UsageError when
+        arguments come before a reset that is due, ShapeError and PlayerErrors.
         """
         link = self._opened()
-        if self._infos is None:
-            raise UsageError("the environment was stepped before its first reset; call reset() first.")
-        return self._take(link.step(self._actions(self._infos, vector_action)))
+        if self.global_done and vector_action is not None:
+            why = "was stepped before its first reset" if self._reply is None else "has ended all its agents"
+            raise UsageError(f"the environment {why}; call reset() first.")
+        if self._reply is None:
+            return self.reset()
+        actions = self._actions(self._reply.infos, vector_action)
+        kept = {"memories": memory, "texts": text_action, "values": value}
+        if self._hello.protocol in GEN1_VERSIONS and any(each is not None for each in kept.values()):
+            given = {field: by_brain(list(actions), each) for field, each in kept.items()}
+            actions = {name: keeping(rows, name, given) for name, rows in actions.items()}
+        return self._take(link.step(actions))
 
     def close(self) -> None:
         """Ends the player. A second call does nothing."""
@@ -183,6 +246,44 @@ class UnityEnvironment(BaseUnityEnvironment):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    # ---- the newer manner
+
+    @property
+    def behavior_specs(self) -> BehaviorMapping:
+        """The behaviors under our control that are known so far, by wire name."""
+        return MappingProxyType({name: behavior_spec(brain) for name, brain in self._brains.items()})
+
+    def get_steps(self, behavior_name: str) -> tuple[DecisionSteps, TerminalSteps]:
+        """What the agents of a behavior showed since the last step. Raises UsageError for an unknown behavior."""
+        brain = self._brain(behavior_name)
+        if self._reply is None:
+            spec = behavior_spec(brain)
+            return DecisionSteps.empty(spec), TerminalSteps.empty(spec)
+        return steps_of(brain, self._reply.infos[behavior_name])
+
+    def set_actions(self, behavior_name: str, action: ActionTuple) -> None:
+        """Sets the actions of all agents of a behavior that wait. Raises UsageError for another number or width."""
+        self._set[behavior_name] = rows_fitting(self._brain(behavior_name), action, len(self._waiting(behavior_name)))
+
+    def set_action_for_agent(self, behavior_name: str, agent_id: int, action: ActionTuple) -> None:
+        """Sets the action of one agent. Raises UsageError for an agent that does not wait, or another width."""
+        brain, agents = self._brain(behavior_name), self._waiting(behavior_name)
+        if agent_id not in agents:
+            raise UsageError(f"agent {agent_id} of behavior {behavior_name!r} waits for no action; {agents[:20]} do.")
+        rows = self._set.get(behavior_name) or no_actions(brain, len(agents))
+        self._set[behavior_name] = with_row(rows, agents.index(agent_id), rows_fitting(brain, action, 1))
+
+    # ---- inside
+
+    def _brain(self, name: str) -> BrainParameters:
+        if name not in self._brains:
+            raise unknown_behavior(name, self._brains)
+        return self._brains[name]
+
+    def _waiting(self, name: str) -> list[int]:
+        known = self._brain(name).brain_name
+        return [] if self._reply is None else self._reply.infos[known].decisions.agents.tolist()
+
     def _opened(self) -> PlayerLink:
         if self._link is None:
             raise UsageError("the environment is closed; open a new one.")
@@ -191,31 +292,30 @@ class UnityEnvironment(BaseUnityEnvironment):
     def _take(self, work: Coroutine[Any, Any, PlayerReply]) -> AllBrainInfo:
         reply = self._loop.run(work)
         self._brains |= {each.brain_name: each for each in reply.brains}
-        self._infos = reply.infos
-        return reply.infos
+        self._reply = reply
+        self._set = {}
+        return {**reply.infos, **reply.watched}
 
     def _actions(self, infos: AllBrainInfo, given: Any) -> dict[str, Actions]:
-        if given is not None and not isinstance(given, Mapping):
-            if len(infos) != 1:
-                raise UsageError(f"one action array for {len(infos)} brains; give a mapping from brain name to array.")
-            given = {next(iter(infos)): given}
-        chosen = dict(given or {})
-        unknown = sorted(set(chosen) - set(infos))
-        if unknown:
-            raise UsageError(f"actions for unknown brains {unknown}; this player has {sorted(infos)}.")
-        return {name: self._rows(name, len(info.decisions), chosen.get(name)) for name, info in infos.items()}
+        chosen = by_brain(list(infos), given)
+        actions = {}
+        for name, info in infos.items():
+            brain, count = self._brains[name], len(info.decisions)
+            if chosen.get(name) is not None:
+                actions[name] = rows_from(brain, count, chosen[name])
+            else:
+                actions[name] = self._set.get(name) or no_actions(brain, count)
+        return actions
 
-    def _rows(self, name: str, count: int, given: Any) -> Actions:
-        spec = self._brains[name].action_spec
-        width = spec.continuous_size + spec.discrete_size
-        if given is None:
-            return Actions.from_action_info(ActionInfo(np.zeros((count, width), np.float32)), spec)
-        array = np.zeros((count, width), np.float32)
-        with contextlib.suppress(ValueError, TypeError):
-            array = np.asarray(given, np.float32)
-            if array.size == count * width:
-                return Actions.from_action_info(ActionInfo(array.reshape(count, width)), spec)
-        raise UsageError(
-            f"an action of shape {np.shape(given)} for brain {name!r}, where {count} agents wait; "
-            f"expected {(count, width)}."
-        )
+
+def _assignment(file_name: str | None, worker_id: int, base_port: int | None, seed: int) -> EnvAssignment:
+    """The environment's number, port and seed. Raises UsageError for numbers that cannot be."""
+    if file_name is None and worker_id != 0:
+        raise UsageError(f"worker_id {worker_id} without file_name: the Editor is one environment; use worker_id 0.")
+    default_port = DEFAULT_EDITOR_PORT if file_name is None else BASE_ENVIRONMENT_PORT
+    port = (default_port if base_port is None else base_port) + worker_id
+    if worker_id < 0 or not 0 < port < 1 << 16:
+        raise UsageError(f"worker_id {worker_id} on port {port}; expected a number from 0, and a port up to 65535.")
+    if not -(1 << 31) <= seed < 1 << 31:
+        raise UsageError(f"seed {seed}; expected an integer of 32 bits, which is all that the protocol carries.")
+    return EnvAssignment(env_id=EnvId(worker_id), incarnation=Incarnation(0), seed=seed, port=port)

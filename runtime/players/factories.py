@@ -78,7 +78,7 @@ class UnityPlayerFactory:
     bind: str = ""
     message_bytes_max: int = -1
     note_after_s: float = 10.0
-    port_arguments: tuple[str, ...] = ("--mlagents-port",)
+    port_arguments: tuple[str, ...] = ("--mlagents-port", "--port")
     extras: LinkExtras = field(default_factory=LinkExtras)
 
     @property

@@ -88,7 +88,7 @@ def test_unity_environment_has_the_surface_of_the_seed() -> None:
     with UnityEnvironment("fake:basic", worker_id=2, base_port=free_port() - 2, seed=3) as env:
         assert (env.worker_id, env.global_done, dict(env.external_brains)) == (2, True, {})
         with pytest.raises(UsageError, match=r"before its first reset; call reset\(\)"):
-            env.step()
+            env.step(np.array([[2]]))
         infos = env.reset({"size": 2}, train_mode=False)
         assert list(env.external_brains) == list(env.brains) == list(infos) == ["Basic"]
         assert env.reset_parameters == {"size": 2.0}

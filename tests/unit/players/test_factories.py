@@ -26,7 +26,7 @@ def test_the_command_line_has_the_order_of_unity_builds(tmp_path: Path) -> None:
         target=str(tmp_path / "Game"), no_graphics=True, log_folder=str(tmp_path), args=("--level", "3")
     )
     assert factory.command(assignment(2, port=5007)) == [
-        *(str(file), "-nographics", "-batchmode", "--mlagents-port", "5007"),
+        *(str(file), "-nographics", "-batchmode", "--mlagents-port", "5007", "--port", "5007"),
         *("-logFile", str(tmp_path / "Player-2.log"), "--level", "3"),
     ]
 
@@ -34,7 +34,16 @@ def test_the_command_line_has_the_order_of_unity_builds(tmp_path: Path) -> None:
 def test_a_log_file_of_the_user_is_left_alone(tmp_path: Path) -> None:
     build(tmp_path)
     factory = UnityPlayerFactory(target=str(tmp_path / "Game"), log_folder=str(tmp_path), args=("-LOGFILE", "mine"))
-    assert factory.command(assignment(port=1))[3:] == ["-LOGFILE", "mine"]
+    assert factory.command(assignment(port=1))[5:] == ["-LOGFILE", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"), [(("--port", "80"), ["--mlagents-port"]), (("--mlagents-port=9",), ["--port"])]
+)
+def test_a_port_word_of_the_user_is_left_alone(tmp_path: Path, args: tuple[str, ...], words: list[str]) -> None:
+    build(tmp_path)
+    command = UnityPlayerFactory(target=str(tmp_path / "Game"), args=args).command(assignment(port=1))
+    assert command[1:] == [*(each for word in words for each in (word, "1")), *args]
 
 
 def test_only_the_first_environment_shows_a_window_with_the_monitor(tmp_path: Path) -> None:
@@ -47,7 +56,7 @@ def test_bundled_players_are_launched_with_their_environments_number() -> None:
     words = UnityPlayerFactory(target="fake:balance?agents=8").command(assignment(3, port=6000))
     assert words[:4] == [sys.executable, "-m", "fakeunity", "balance"]
     assert "--env-id=3" in words
-    assert words[-2:] == ["--mlagents-port", "6000"]
+    assert words[-4:] == ["--mlagents-port", "6000", "--port", "6000"]
 
 
 def test_factories_travel_and_are_small(tmp_path: Path) -> None:
