@@ -6,7 +6,7 @@
 | handshake | its first call |
 | reset, reset=N | the answer to a RESET, to the N-th one |
 | step, step=N | the answer to a STEP, to the N-th one of this player |
-| exchange=N | the call that follows on the trainer's N-th reply, as the journal counts: 1 is the handshake's, 2 a reset |
+| exchange=N | the call after the trainer's N-th reply, as the journal counts: 1 is the handshake's, 2 a reset |
 | close | when the trainer has asked to stop |
 
 `N-M` is a range, `N-` one without end, no number is each time. Parameters are `value` or `name=value`, in order.
@@ -113,7 +113,7 @@ class Fault:
     def __str__(self) -> str:
         text = ":".join([self.verb, *(f"{n}={_plain(v)}" for n, v in zip(self.kind.names, self.values, strict=True))])
         text += f"@{self.phase}"
-        if self.phase in NUMBERED and (self.first, self.last) != (1, _NUMBER_MAX):
+        if self.phase == "exchange" or (self.phase in NUMBERED and (self.first, self.last) != (1, _NUMBER_MAX)):
             text += f"={self.first}-{'' if self.last == _NUMBER_MAX else self.last}"
         text += "" if self.env_id is None else f"+env={self.env_id}"
         text += "" if self.incarnation is None else f"+incarnation={self.incarnation}"

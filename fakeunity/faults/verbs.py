@@ -46,7 +46,9 @@ class Verb:
             name, equals, text = word.partition("=")
             if not equals:
                 if at >= len(self.parameters):
-                    raise SpecError(f"fault {self.name!r} takes {len(self.parameters)} parameters; {word!r} is too many")
+                    raise SpecError(
+                        f"fault {self.name!r} takes {len(self.parameters)} parameters; {word!r} is too many"
+                    )
                 name, text = self.parameters[at].name, word
             parameter = next((each for each in self.parameters if each.name == name), None)
             if parameter is None:
@@ -119,7 +121,9 @@ def _place(name: str) -> Parameter:
 
 def _not_finite(name: str, what: str) -> Verb:
     where = Parameter("field", _one_of("observation", "reward"), "observation", "observation or reward")
-    return Verb(name, WORLDS, f"{what} in an observation or reward", (_agent(), _place("index"), _place("sensor"), where))
+    return Verb(
+        name, WORLDS, f"{what} in an observation or reward", (_agent(), _place("index"), _place("sensor"), where)
+    )
 
 
 _MIB = Parameter("mib", _number(0.001, MIB_MAX), 8.0, f"mebibytes, up to {MIB_MAX}")
