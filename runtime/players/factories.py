@@ -95,7 +95,9 @@ class UnityPlayerFactory:
         place = Place(assignment.env_id, assignment.incarnation)
         process = None
         if self.target is not None:
-            env = player_environment(os.environ, run=self.run, env_id=assignment.env_id)
+            env = player_environment(
+                os.environ, run=self.run, env_id=assignment.env_id, incarnation=assignment.incarnation
+            )
             process = PlayerProcess(lambda: self.command(assignment), env=env, log=self._log(assignment), place=place)
         server = ExchangeServer(place, port=assignment.port, bind=self.bind, message_bytes_max=self.message_bytes_max)
         talk = self.extras.conversation(assignment, self.engine, self.num_areas)
@@ -157,13 +159,13 @@ class MemoryPlayerFactory:
         from fakeunity.memory import open_player  # noqa: PLC0415 - only those who play need the scenes
         from runtime.players.memory_link import MemoryPlayerLink  # noqa: PLC0415
 
-        env_id = int(assignment.env_id)
+        env_id, incarnation = int(assignment.env_id), int(assignment.incarnation)
         talk = self.extras.conversation(assignment, self.engine, self.num_areas)
         return MemoryPlayerLink(
             assignment,
             limits,
             conversation=talk,
-            open_player=lambda: open_player(fake_spec(self.target), env_id=env_id),
+            open_player=lambda: open_player(fake_spec(self.target), env_id=env_id, incarnation=incarnation),
             open_tap=lambda: self.extras.tap(assignment),
         )
 

@@ -28,16 +28,18 @@ _TERMINATE_S = 1.0
 _NO_PROXY = "localhost,127.0.0.1,::1"
 
 
-def player_environment(base: Mapping[str, str], *, run: str, env_id: int) -> dict[str, str]:
+def player_environment(base: Mapping[str, str], *, run: str, env_id: int, incarnation: int = 0) -> dict[str, str]:
     """The environment variables of a player: marked with its run, and with no proxy between it and us.
 
-    FAKEUNITY_ENV_ID names the journal of a bundled player that was installed as an executable.
+    FAKEUNITY_ENV_ID names the journal of a bundled player that was installed as an executable; with
+    FAKEUNITY_INCARNATION it says whom a fault is meant for.
     """
     env = dict(base)
     for name in ("NO_PROXY", "no_proxy", "no_grpc_proxy"):
         env[name] = ",".join(filter(None, (env.get(name, ""), _NO_PROXY)))
     env["UNITY_RL_RUN"] = run
     env["FAKEUNITY_ENV_ID"] = str(env_id)
+    env["FAKEUNITY_INCARNATION"] = str(incarnation)
     return env
 
 
