@@ -33,12 +33,24 @@ PeekRunState = Callable[[Sequence[Path]], Mapping[str, object]]
 
 
 class TrainingSession:
-    """One run. peek: reads the `run_state` of the first loadable checkpoint without loading a learning library."""
+    """One run.
 
-    def __init__(self, settings: RunSettings, learner_factory: LearnerFactory, *, peek: PeekRunState) -> None:
+    peek: reads the `run_state` of the first loadable checkpoint without loading a learning library. worker_silence_s:
+    an EnvWorker that says nothing for this long is taken for hung, and started again.
+    """
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        learner_factory: LearnerFactory,
+        *,
+        peek: PeekRunState,
+        worker_silence_s: float = 15.0,
+    ) -> None:
         self._settings = settings
         self._factory = learner_factory
         self._peek = peek
+        self._worker_silence_s = worker_silence_s
         self._launched_s = time.monotonic()
         self._launched_at = time.time()
         self._directory: RunDirectory | None = None
@@ -108,6 +120,7 @@ class TrainingSession:
             learner_factory=self._factory,
             resume=() if settings.checkpoints.inference else folders,
             initialize=folders if settings.checkpoints.inference else initial_checkpoints(settings),
+            worker_silence_s=self._worker_silence_s,
         )
         self._incarnations = dict.fromkeys(range(settings.environment.num_envs), first_incarnation)
         self._first_incarnation = first_incarnation

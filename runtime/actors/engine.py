@@ -135,7 +135,9 @@ class WorkerEngine:
         for seat in self._seats.values():
             if seat.task is not None:
                 seat.task.cancel()
-        await asyncio.gather(*(seat.link.close() for seat in self._seats.values()), return_exceptions=True)
+        # A link that is being closed already answers at once to a second call, and still holds its port.
+        closing = [task for task in self._closing.values() if not task.done()]
+        await asyncio.gather(*closing, *(seat.link.close() for seat in self._seats.values()), return_exceptions=True)
         for task in self._tasks:
             task.cancel()
 

@@ -16,7 +16,7 @@ from runtime.decisions.effects import CONTROLLER, SUPERVISOR, Role
 from runtime.errors import TrainingError
 from runtime.messages import PlayerLost, StartWorker, WorkerNote
 
-ABANDON_S = 4.0
+ABANDON_S = 5.0
 
 
 class WorkerPart:
@@ -60,7 +60,7 @@ class WorkerPart:
     async def _abandon(self) -> None:
         try:
             if self._engine is not None:
-                await asyncio.wait_for(self._engine.abandon(), ABANDON_S / 2)
+                await asyncio.wait_for(self._engine.abandon(), ABANDON_S - 0.5)
         finally:
             self._loop.stop()
 

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +29,6 @@ from tests.support.training_runs import (
     TrainingRun,
     journal_lines,
     players_count,
-    short_config,
     short_run,
 )
 
@@ -57,10 +57,15 @@ class Kill:
     note: str = ""
 
 
+def _run(folder: Path, seed: int) -> AbstractContextManager[TrainingRun]:
+    """A run that takes about as long for its steps, updates and saves as for its start-up."""
+    return short_run(folder, "--seed", str(seed), delay_ms="1-3", max_steps=6000, checkpoint_interval=1000)
+
+
 def undisturbed_s(folder: Path, seed: int = 1) -> float:
     """How long an undisturbed run takes; its counters must equal its players' exactly."""
     folder.mkdir(parents=True, exist_ok=True)
-    with short_run(folder, "--seed", str(seed)) as run:
+    with _run(folder, seed) as run:
         code = run.wait(RUN_S_MAX)
         took_s = time.monotonic() - run.began_s
         expect(code == 0, f"an undisturbed run ended with exit code {code}", run)
@@ -82,7 +87,7 @@ def expect(holds: object, text: str, run: TrainingRun) -> None:
 def kill_once(victim: str, folder: Path, at_s: float, rng: random.Random) -> Kill | None:
     """One run, one kill, all checks; None when the kill came too late to count."""
     folder.mkdir(parents=True)
-    with short_run(folder, "--seed", str(rng.randrange(1000))) as run:
+    with _run(folder, rng.randrange(1000)) as run:
         run.until(run.has_ended, at_s - (time.monotonic() - run.began_s))
         if victim == "launcher":
             return _launcher_killed(run)
@@ -97,13 +102,17 @@ def _launcher_killed(run: TrainingRun) -> Kill | None:
     run.kill()
     left = run.nothing_left(GONE_S_MAX)
     expect(not left, f"10 s after the launcher's death there still is: {left}", run)
+    killed_at = run.began_at + at_s
+    left_s = GONE_S_MAX - (time.monotonic() - run.began_s - at_s)
+    run.until(lambda: not _still_held(ports, run.began_at, killed_at), left_s)
     gone_s = time.monotonic() - run.began_s - at_s
-    held = _still_held(ports, run.began_at, time.time())
-    expect(not held, f"ports still open: {held}", run)
+    held = _still_held(ports, run.began_at, killed_at)
+    expect(not held, f"ports still open after {gone_s:.1f} s: {held}", run)
     note = "no checkpoint yet"
     if run.checkpoints():
         newest = int(run.checkpoints()[-1].name)
-        with TrainingRun(run.folder, str(short_config(run.folder)), "--env", "fake:constant", "--resume") as resumed:
+        config = str(run.folder / "short.yaml")
+        with TrainingRun(run.folder, config, "--env", "fake:constant", "--resume") as resumed:
             code = resumed.wait(RUN_S_MAX)
             expect(code == 0, f"--resume from step {newest} ended with exit code {code}", resumed)
             note = f"resumed from {newest}"

@@ -57,7 +57,7 @@ class TrainingRun:
         environment = {**os.environ, WHOSE: self.name, "SPT_NOENV": "1", "PYTHONPATH": str(ROOT)}
         self.began_s, self.began_at = time.monotonic(), time.time()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "runtime.train", *arguments, "--run-id", run_id],
+            [sys.executable, "-m", "runtime.train", "--run-id", run_id, *arguments],
             cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,
@@ -238,12 +238,14 @@ def players_count(journal: Path) -> PlayersCount:
     )
 
 
-def short_config(folder: Path, *, max_steps: int = 1500, checkpoint_interval: int = 500) -> Path:
+def short_config(
+    folder: Path, *, max_steps: int = 1500, checkpoint_interval: int = 500, buffer_size: int = 256
+) -> Path:
     """A configuration for `constant` whose run is short, updates often and saves often."""
     file = folder / "short.yaml"
     file.write_text(
         "behaviors:\n  Constant:\n    trainer_type: ppo\n"
-        "    hyperparameters: {batch_size: 64, buffer_size: 256, num_epoch: 2, learning_rate: 1.0e-3}\n"
+        f"    hyperparameters: {{batch_size: 64, buffer_size: {buffer_size}, num_epoch: 2, learning_rate: 1.0e-3}}\n"
         "    network_settings: {hidden_units: 16, num_layers: 1}\n"
         f"    max_steps: {max_steps}\n    checkpoint_interval: {checkpoint_interval}\n    keep_checkpoints: 3\n"
         "    time_horizon: 64\n    summary_freq: 500\n"
@@ -252,9 +254,11 @@ def short_config(folder: Path, *, max_steps: int = 1500, checkpoint_interval: in
 
 
 @contextlib.contextmanager
-def short_run(folder: Path, *arguments: str, scene: str = "constant", **config: int) -> Iterator[TrainingRun]:
-    """A short run of two players over gRPC, which write to `folder/journal`."""
-    journal = folder / "journal"
-    command = [str(short_config(folder, **config)), "--env", f"fake:{scene}?journal={journal}", "--num-envs", "2"]
-    with TrainingRun(folder, *command, "--workers", "2", "--base-port", str(free_port()), *arguments) as run:
+def short_run(
+    folder: Path, *arguments: str, delay_ms: str = "0-0", new_group: bool = False, **config: int
+) -> Iterator[TrainingRun]:
+    """A short run of two players over gRPC, each in an EnvWorker of its own, which write to `folder/journal`."""
+    player = f"fake:constant?journal={folder / 'journal'}&delay_ms={delay_ms}"
+    command = [str(short_config(folder, **config)), "--env", player, "--num-envs", "2", "--workers", "2"]
+    with TrainingRun(folder, *command, "--base-port", str(free_port()), *arguments, new_group=new_group) as run:
         yield run

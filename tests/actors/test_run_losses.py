@@ -1,0 +1,91 @@
+"""What a run cannot live without ends it, with exit code 4 or 3, its last save intact and nothing left behind."""
+
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from runtime.train import peek_run_state
+from tests.support import crashing_player
+from tests.support.ports import free_port
+from tests.support.training_runs import TrainingRun, short_run
+
+STARTS_S_MAX = 120.0
+GONE_S_MAX = 10.0
+
+
+def assert_save_is_intact(run: TrainingRun) -> None:
+    """The newest checkpoint can be loaded, and holds the steps that its name says."""
+    newest = run.checkpoints()[-1]
+    assert peek_run_state([newest])["agent_steps"] == int(newest.name)
+
+
+@pytest.mark.parametrize("title", ["TrainerController", "Supervisor", "admin"])
+def test_a_run_whose_heart_is_killed_ends_with_code_4_and_its_last_save(tmp_path: Path, title: str) -> None:
+    with short_run(tmp_path, max_steps=1_000_000) as run:
+        assert run.until(run.checkpoints, STARTS_S_MAX), run.text
+        part = run.titled(title)
+        assert part is not None
+        part.kill()
+        began_s = time.monotonic()
+        assert run.wait(60.0) == 4, run.text
+        assert run.nothing_left(1.0) == ""
+        assert time.monotonic() - began_s < GONE_S_MAX, run.text
+        (said, *_) = [line.text for line in run.lines if line.text.startswith("[ERROR]")]
+        assert title.removeprefix("Trainer") in said
+        assert "--resume" in said
+        assert run.summary()["exit_reason"] == "trainer_failure"
+        assert_save_is_intact(run)
+
+
+@pytest.mark.parametrize("title", ["TrainerController", "Supervisor", "admin"])
+def test_a_run_whose_heart_is_killed_while_it_starts_ends_with_code_4(tmp_path: Path, title: str) -> None:
+    with short_run(tmp_path, max_steps=1_000_000) as run:
+        found: list[psutil.Process] = []
+
+        def look() -> bool:
+            parts = run.parts("controller") if title == "TrainerController" else [run.titled(title)]
+            found[:] = [each for each in parts if each is not None]
+            return bool(found)
+
+        assert run.until(look, STARTS_S_MAX), run.text
+        found[0].kill()
+        began_s = time.monotonic()
+        assert run.wait(60.0) == 4, run.text
+        assert run.nothing_left(1.0) == ""
+        assert time.monotonic() - began_s < GONE_S_MAX, run.text
+
+
+def test_a_spent_budget_ends_the_run_with_every_cause_and_the_model_saved(tmp_path: Path) -> None:
+    player = crashing_player.install(tmp_path, "exit@3:9")
+    with TrainingRun(tmp_path, "--env", player, "--base-port", str(free_port())) as run:
+        assert run.wait(STARTS_S_MAX) == 3, run.text
+        assert run.nothing_left(1.0) == ""
+        said = [line.text for line in run.lines if line.text.startswith("[ERROR]")]
+        causes = [line for line in said if "ago: " in line and "ended with exit code 9" in line]
+        assert len(causes) == 3, run.text
+        assert "environment 0 (incarnation 3)" in said[0]
+        assert "ended with exit code 9" in said[0]
+        assert any("3 restarts within 60 s are the limit (--restarts-rate-limit-n" in line for line in said)
+        assert run.text.count("environment 0 is started again") == 3
+        summary = run.summary()
+        assert summary["exit_reason"] == "environment_failure"
+        assert summary["restarts"] == {"0": 3}
+        assert (run.results / "Bot.onnx").exists()
+        assert_save_is_intact(run)
+
+
+def test_workers_that_die_again_and_again_end_the_run(tmp_path: Path) -> None:
+    with short_run(tmp_path, "--max-lifetime-restarts", "1", max_steps=1_000_000) as run:
+        for _ in range(2):
+            assert run.until(lambda: run.titled("EnvWorker 1"), STARTS_S_MAX)
+            worker = run.titled("EnvWorker 1")
+            assert worker is not None
+            worker.kill()
+            assert run.until(lambda: not worker.is_running(), 10.0)  # noqa: B023 - called at once
+        assert run.wait(60.0) == 3, run.text
+        assert run.nothing_left(1.0) == ""
+        assert "EnvWorker 1 was lost" in run.text
+        assert "all 1 restarts are spent (--max-lifetime-restarts)" in run.text
+        assert run.summary()["workers"]["1"] == 2
