@@ -177,7 +177,10 @@ def zero_actions(spec: BehaviorSpec, count: int) -> Actions:
 
 
 def joined(first: Rows, second: Rows) -> Rows:
-    """The rows of both, in this order; each column that one of them lacks must be absent from the other too."""
+    """The rows of both, in this order.
+
+    Where one of them has a mask, nothing is forbidden to the others; what else one lacks, both must lack.
+    """
 
     def both(a: NDArray[Scalar] | None, b: NDArray[Scalar] | None) -> NDArray[Scalar] | None:
         return None if a is None or b is None else np.concatenate((a, b))
@@ -188,9 +191,17 @@ def joined(first: Rows, second: Rows) -> Rows:
         done=np.concatenate((first.done, second.done)),
         interrupted=np.concatenate((first.interrupted, second.interrupted)),
         observations=tuple(np.concatenate(pair) for pair in zip(first.observations, second.observations, strict=True)),
-        mask=both(first.mask, second.mask),
+        mask=_masks(first, second),
         images=tuple(np.concatenate(pair) for pair in zip(first.images, second.images, strict=True)),
         group_ids=both(first.group_ids, second.group_ids),
         group_rewards=both(first.group_rewards, second.group_rewards),
         texts=None if first.texts is None or second.texts is None else first.texts + second.texts,
     )
+
+
+def _masks(first: Rows, second: Rows) -> Bools | None:
+    width = next((rows.mask.shape[1] for rows in (first, second) if rows.mask is not None), None)
+    if width is None:
+        return None
+    parts = (np.zeros((len(rows.ids), width), np.bool_) if rows.mask is None else rows.mask for rows in (first, second))
+    return np.concatenate(tuple(parts))

@@ -88,12 +88,12 @@ class Driver:
         self._next(handshake(self.seed))
         self.reset()
 
-    def reset(self) -> None:
-        """One RESET."""
+    def reset(self, side_channel: bytes = b"") -> None:
+        """One RESET, which carries these bytes."""
         self._open.clear()
         self._return.clear()
         self._length.clear()
-        self._take(self._next(reset()))
+        self._take(self._next(reset(side_channel)))
 
     def step(self) -> None:
         """One STEP with an action for every waiting agent."""

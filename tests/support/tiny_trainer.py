@@ -12,7 +12,8 @@ from typing import Self
 import grpc
 
 ROOT = Path(__file__).parents[2]
-EXCHANGE = "/communicator_objects.UnityToExternalProto/Exchange"
+# The methods of the new and of the old protocol generation.
+EXCHANGES = ("/communicator_objects.UnityToExternalProto/Exchange", "/communicator_objects.UnityToExternal/Exchange")
 WAIT_S = 30.0
 
 
@@ -54,7 +55,7 @@ class _Exchange(grpc.GenericRpcHandler):
         self._behavior = behavior
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
-        if handler_call_details.method != EXCHANGE:
+        if handler_call_details.method not in EXCHANGES:
             return None
         return grpc.unary_unary_rpc_method_handler(self._behavior)
 

@@ -17,6 +17,7 @@ from fakeunity.memory import open_player
 from fakeunity.scenes.catalogue import SCENES
 from fakeunity.spec import parse_url
 from tests.support.driving import Driver, fixed_choice, random_choice
+from tests.support.gen1_driving import Gen1Driver, acts
 from tests.support.tiny_trainer import WAIT_S, PlayerProcess, TinyTrainer
 
 PROMPT_S = 5.0
@@ -36,8 +37,7 @@ def driven(driver: Driver, steps: int) -> list[bytes]:
     return driver.calls
 
 
-@pytest.mark.parametrize("scene", SCENES)
-@pytest.mark.parametrize("delay", ["", "&delay_ms=0-3"])
+@pytest.mark.parametrize(("scene", "delay"), [*((scene, "") for scene in SCENES), ("crowd", "&delay_ms=0-3")])
 def test_the_bytes_are_those_of_the_memory_link(scene: str, delay: str, trainer: TinyTrainer) -> None:
     url = f"fake:{scene}?agents=3&seed=4"
     in_memory = driven(Driver(open_player(parse_url(url)), fixed_choice(1), seed=9), 60)
@@ -46,6 +46,34 @@ def test_the_bytes_are_those_of_the_memory_link(scene: str, delay: str, trainer:
         trainer.answer(bytes.fromhex("0a03089003"))
         code, _out, err = player.wait()
     assert code == 0, err
+
+
+@pytest.mark.parametrize(("scene", "protocol"), [("crowd", "API-8"), ("gridworld", "API-9"), ("teacher", "API-10")])
+def test_the_bytes_of_the_old_generation_are_those_of_the_memory_link(
+    scene: str, protocol: str, trainer: TinyTrainer
+) -> None:
+    spec = parse_url(f"fake:{scene}?agents=3&protocol={protocol}")
+    in_memory = Gen1Driver(open_player(spec), acts, seed=9)
+    over_grpc = Gen1Driver(trainer, acts, seed=9)
+    with PlayerProcess(spec.command_line(port=trainer.port), command=()) as player:
+        for driver in (in_memory, over_grpc):
+            driver.start()
+            driver.steps(60)
+        assert over_grpc.calls == in_memory.calls
+        trainer.answer(bytes.fromhex("0a03089003"))
+        code, _out, err = player.wait()
+    assert code == 0, err
+
+
+def test_a_player_of_the_old_generation_minds_its_own_port_and_lets_the_other_pass(trainer: TinyTrainer) -> None:
+    arguments = ["basic", "--protocol", "API-8", "--mlagents-port", "1", "--port", str(trainer.port)]
+    with PlayerProcess(arguments):
+        assert b"API-8" in trainer.exchange(None)
+
+
+def test_a_player_of_the_new_generation_minds_its_own_port_and_lets_the_other_pass(trainer: TinyTrainer) -> None:
+    with PlayerProcess(["basic", "--port", "1", "--mlagents-port", str(trainer.port)]):
+        assert b"1.5.0" in trainer.exchange(None)
 
 
 def test_status_400_ends_the_player_with_0(trainer: TinyTrainer) -> None:

@@ -63,6 +63,14 @@ def test_an_option_without_its_value_is_refused(argv: list[str]) -> None:
         (["install", "basik", "x"], "did you mean 'basic'"),
         (["install", "basic", "x", "--mlagents-port", "5005"], "given when the file is run"),
         (["install", "basic", "x", "--link", "memory"], "link=memory has no process"),
+        (
+            ["install", "basic", "x", "--protocol", "API-7"],
+            "unknown protocol 'API-7'; did you mean 'API-8'? Known: API-8,",
+        ),
+        (["install", "hybrid", "x", "--protocol", "API-8"], "its protocols are 1.3.0, 1.4.0, 1.5.0"),
+        (["basic", "--protocol", "API-9", "--mlagents-port", "5005"], "give --port N, as players of its time take it"),
+        (["basic", "--protocol", "API-9", "--port", "0"], "--port='0'"),
+        (["basic", "--port", "5005"], "no --mlagents-port"),
     ],
 )
 def test_mistakes_exit_with_2_and_a_sentence(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,6 +86,10 @@ def test_list_names_each_scene_with_its_best_reward(capsys: pytest.CaptureFixtur
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(SCENES)
     assert "best reward  0.93" in lines[0]
+    spoken = {line.split()[0]: line for line in lines}
+    assert "API-8 to 1.5.0" in spoken["basic"]
+    assert "1.3.0 to 1.5.0" in spoken["hybrid"]
+    assert " 1.5.0 " in spoken["buffer"]
 
 
 @pytest.mark.parametrize(("flag", "words"), [("--help", "--mlagents-port N"), ("--version", "communicator 1.5.0")])
@@ -93,6 +105,13 @@ def test_install_writes_exactly_one_executable_file(tmp_path: Path, capsys: pyte
     assert file.stat().st_mode & 0o777 == 0o755
     assert "scene crowd, 3 agents" in capsys.readouterr().out
     assert "agents=3" in file.read_text()
+
+
+def test_install_writes_a_player_of_an_old_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "old.x86_64"
+    assert main(["install", "basic", str(file), "--protocol", "API-8"]) == 0
+    assert "scene basic, 1 agents, API-8" in capsys.readouterr().out
+    assert "protocol=API-8" in file.read_text()
 
 
 def test_install_writes_over_what_was_there(tmp_path: Path) -> None:

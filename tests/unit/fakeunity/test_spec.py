@@ -9,20 +9,37 @@ from hypothesis import strategies as st
 
 from fakeunity.errors import SpecError
 from fakeunity.memory import open_player
+from fakeunity.protocols import NEWEST, PROTOCOLS, since
 from fakeunity.scenes.catalogue import SCENES
 from fakeunity.spec import PlayerSpec, from_options, parse_url
 
 FOLDERS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20).map(Path)
 BOUNDS_MS = st.tuples(st.floats(0, 1000), st.floats(0, 1000)).map(lambda pair: (min(pair), max(pair)))
-SPECS = st.builds(
-    PlayerSpec,
-    scene=st.sampled_from(sorted(SCENES)),
-    agents=st.integers(1, 1024),
-    seed=st.integers(-(2**63), 2**63 - 1),
-    link=st.sampled_from(["grpc", "memory"]),
-    delay_ms=st.none() | BOUNDS_MS,
-    journal=st.none() | FOLDERS,
-)
+PACKAGES = st.sampled_from(["1.0.8", "2.3.0-exp.3", "3.0.0"])
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> PlayerSpec:
+    """Any player that there can be."""
+    scene = draw(st.sampled_from(sorted(SCENES)))
+    protocol = PROTOCOLS[draw(st.sampled_from(since(SCENES[scene].since)))]
+    is_newest = protocol.version == NEWEST
+    return PlayerSpec(
+        scene=scene,
+        agents=draw(st.integers(1, 1024)),
+        seed=draw(st.integers(-(2**63), 2**63 - 1)),
+        link=draw(st.sampled_from(["grpc", "memory"])),
+        delay_ms=draw(st.none() | BOUNDS_MS),
+        journal=draw(st.none() | FOLDERS),
+        protocol=protocol.version,
+        layout=draw(st.sampled_from([None, "hwc", "chw"] if is_newest else [None, "hwc"])),
+        package=None if protocol.is_gen1 else draw(st.none() | PACKAGES),
+        stack=draw(st.integers(1, 50)),
+        academy_steps=draw(st.integers(0, 2**31 - 1)) if protocol.is_gen1 else 0,
+    )
+
+
+SPECS = specs()
 
 
 @given(SPECS)
@@ -73,6 +90,30 @@ def test_all_keys_are_read() -> None:
         ("fake:basic?delay_ms=nan-nan", "delay_ms='nan-nan'"),
         ("fake:basic?delay_ms=0-inf", "delay_ms='0-inf'"),
         ("fake:basic?journal=", "journal='': expected a folder"),
+        (
+            "fake:basic?protocol=API-11",
+            "unknown protocol 'API-11'; did you mean 'API-10'? Known: API-8, API-9, API-10, 1.0.0",
+        ),
+        ("fake:basic?protocol=0.15.0", "unknown protocol '0.15.0'"),
+        ("fake:basic?protocol=1.6.0", "unknown protocol '1.6.0'"),
+        (
+            "fake:hybrid?protocol=1.2.0",
+            "continuous and discrete actions at once, which 1.2.0 cannot carry; its protocols are 1.3.0, 1.4.0, 1.5.0",
+        ),
+        ("fake:hybrid?protocol=API-9", "which API-9 cannot carry"),
+        ("fake:buffer?protocol=1.4.0", "sees a changing number of things, which 1.4.0 cannot carry"),
+        ("fake:pushblock_group?protocol=1.4.0", "rewards groups, which 1.4.0 cannot carry; its protocols are 1.5.0"),
+        ("fake:basic?layout=cwh", "unknown layout 'cwh'; did you mean"),
+        ("fake:basic?layout=chw&protocol=1.4.0", "pictures of 1.4.0 have their channels last"),
+        ("fake:basic?protocol=API-8,layout=chw", "pictures of API-8 have their channels last"),
+        ("fake:basic?package=3", "package='3': expected a version as in 2.0.1"),
+        ("fake:basic?package=3.0.0&protocol=API-8", "players of API-8 do not tell their package"),
+        ("fake:basic?stack=0", "stack='0': expected a whole number from 1 to 50"),
+        ("fake:basic?academy_steps=0&protocol=API-8", "academy_steps='0'"),
+        (
+            "fake:basic?academy_steps=5",
+            "the academy of 1.5.0 has no end; leave it out, or take one of API-8, API-9, API-10",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(url: str, words: str) -> None:
@@ -100,6 +141,21 @@ def test_the_command_line_runs_the_same_player() -> None:
         *("--agents=2", "--seed=0", "--delay-ms=1.0-2.0", "--journal=/j", "--env-id=2", "--mlagents-port", "5007"),
     ]
     assert "--mlagents-port" not in spec.command_line()
+
+
+def test_a_player_of_the_old_generation_is_given_its_port_in_its_own_words() -> None:
+    command = parse_url("fake:basic?protocol=API-9&stack=2").command_line(port=5007)
+    assert command[3:] == ["basic", "--agents=1", "--seed=0", "--protocol=API-9", "--stack=2", "--port", "5007"]
+
+
+def test_options_over_a_base_are_checked_together_with_it() -> None:
+    base = parse_url("fake:hybrid?agents=2")
+    with pytest.raises(SpecError, match="cannot carry"):
+        from_options("hybrid", [("protocol", "API-8")], base)
+    old = parse_url("fake:basic?protocol=API-8&academy_steps=3")
+    assert from_options("basic", [("protocol", "API-10")], old).academy_steps == 3
+    with pytest.raises(SpecError, match="has no end"):
+        from_options("basic", [("protocol", "1.0.0")], old)
 
 
 def test_a_player_in_memory_has_no_command_line() -> None:
