@@ -24,7 +24,7 @@ from runtime.run_directory import RunDirectory, claim_run_directory, initial_che
 from runtime.seeds import player_seed
 from runtime.session_plan import Launch, make_plan, player_target
 from runtime.settings.model import Editor, RunSettings
-from runtime.settings.writing import recorded_seed, to_yaml
+from runtime.settings.writing import recorded_player_seeds, recorded_seed, to_yaml
 
 STOP_S: Final = 7.5
 SILENT_S: Final = 20.0
@@ -58,6 +58,7 @@ class TrainingSession:
         self._last: Status | None = None
         self._heard_s = self._launched_s
         self._incarnations: dict[int, int] = {}
+        self._earlier_seeds: dict[int, list[int]] = {}
         self._notes: list[str] = []
         self._is_closed = False
 
@@ -124,6 +125,10 @@ class TrainingSession:
         )
         self._incarnations = dict.fromkeys(range(settings.environment.num_envs), first_incarnation)
         self._first_incarnation = first_incarnation
+        if settings.checkpoints.resume:
+            # Seeds of incarnations after the checkpoint are given again: what those players did is forgotten.
+            recorded = recorded_player_seeds(directory.paths.configuration)
+            self._earlier_seeds = {env_id: seeds[:first_incarnation] for env_id, seeds in recorded.items()}
         self._write_configuration()
         self._reopen_summary()
         if settings.actor_system == "inline":
@@ -175,10 +180,10 @@ class TrainingSession:
 
     def _write_configuration(self) -> None:
         seed = self._settings.environment.seed
-        seeds = {
-            env_id: [player_seed(seed, env_id, each) for each in range(self._first_incarnation, last + 1)]
-            for env_id, last in self._incarnations.items()
-        }
+        seeds = dict(self._earlier_seeds)
+        for env_id, last in self._incarnations.items():
+            new = [player_seed(seed, env_id, each) for each in range(self._first_incarnation, last + 1)]
+            seeds[env_id] = [*seeds.get(env_id, []), *new]
         text = to_yaml(self._settings, player_seeds=seeds)
         write_atomically(self._the_directory.paths.configuration, text.encode())
 

@@ -25,6 +25,7 @@ from runtime.settings.model import (
     RunSettings,
     UniformSampler,
 )
+from runtime.settings.nodes import ListNode, MapNode, Scalar
 from runtime.settings.sections import Section
 from runtime.settings.yaml_reader import read_file
 
@@ -34,8 +35,8 @@ Plain: TypeAlias = "bool | int | float | str | Sequence[Plain] | Mapping[str, Pl
 def to_yaml(settings: RunSettings, *, player_seeds: Mapping[int, Sequence[int]] | None = None) -> str:
     """All options of a run with ML-Agents' keys, ours under `runtime:`.
 
-    player_seeds: what each environment's incarnations were given, by env id. `force` is written as false: a file that
-    is used again must not delete what it led to.
+    player_seeds: what each environment's players were given, by env id, in the order of time. `force` is written as
+    false: a file that is used again must not delete what it led to.
     """
     env, saved, engine = settings.environment, settings.checkpoints, settings.engine
     default = settings.default_settings
@@ -93,6 +94,21 @@ def recorded_seed(configuration: Path) -> int | None:
         return None
     seed = root.child("env_settings").take("seed", kinds.optional(kinds.integer(at_least=0, at_most=SEED_MAX)), None)
     return None if findings.faults else seed
+
+
+def recorded_player_seeds(configuration: Path) -> dict[int, list[int]]:
+    """What the players of an earlier part of the run were given, by env id; none where the file does not say."""
+    try:
+        ours = read_file(configuration).entries.get("runtime")
+    except FaultsError:
+        return {}
+    written = ours.entries.get("player_seeds") if isinstance(ours, MapNode) else None
+    found: dict[int, list[int]] = {}
+    for env_id, node in written.entries.items() if isinstance(written, MapNode) else ():
+        texts = [each.text for each in node.items if isinstance(each, Scalar)] if isinstance(node, ListNode) else []
+        if env_id.isdecimal() and all(text.isdecimal() for text in texts):
+            found[int(env_id)] = [int(text) for text in texts]
+    return found
 
 
 def _ours(settings: RunSettings, player_seeds: Mapping[int, Sequence[int]]) -> dict[str, Plain]:
