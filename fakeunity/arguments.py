@@ -13,7 +13,7 @@ from fakeunity.errors import SpecError
 from fakeunity.nearest import unknown_word
 from fakeunity.spec import READERS
 
-PLAYER_KEYS = ("mlagents_port", "port", "env_id", "connect_timeout_s")
+PLAYER_KEYS = ("mlagents_port", "port", "env_id", "incarnation", "connect_timeout_s")
 FLAGS = ("list", "help", "version")
 UNITY_FLAGS_WITHOUT_VALUE = frozenset(("-nographics", "-batchmode", "-quit", "-popupwindow", "-nolog"))
 

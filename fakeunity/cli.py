@@ -13,6 +13,7 @@ from pathlib import Path
 
 from fakeunity.arguments import PLAYER_KEYS, Arguments, split_arguments
 from fakeunity.errors import ConnectError, SpecError, TrainerMistakeError
+from fakeunity.faults.plan import Who
 from fakeunity.install import install
 from fakeunity.protocols import NEWEST, PROTOCOLS
 from fakeunity.scenes.catalogue import SCENES
@@ -21,6 +22,7 @@ from fakeunity.spec import PlayerSpec, from_options, integer, parse_url
 BASE_PORT = 5005
 CONNECT_S = 60
 ENV_ID_VARIABLE = "FAKEUNITY_ENV_ID"
+INCARNATION_VARIABLE = "FAKEUNITY_INCARNATION"
 
 USAGE = """\
 python -m fakeunity SCENE --mlagents-port N [options]   a player, as a Unity build would be one
@@ -37,6 +39,9 @@ options: --agents K              agents of each behavior (1 to 1024)
          --package V             the version of the Unity package that the player says it is
          --stack K               observations of the last K messages at once
          --academy-steps N       API-8 to API-10: the academy is done after so many steps
+         --fault TEXT            what the player does wrong and when, as in 'crash:9@step=17' (may be given again)
+         --fault-once DIR        remembers the faults with +once
+         --incarnation N         for faults with +incarnation=N (default: $FAKEUNITY_INCARNATION, else 0)
          --env-id N              names the journal (default: $FAKEUNITY_ENV_ID, else the port - 5005)
          --connect-timeout-s N   how long to wait for the trainer's port (default 60)
          -logFile FILE           where the player writes its few lines ("-": standard output)
@@ -102,7 +107,9 @@ def _split_options(arguments: Arguments) -> tuple[list[tuple[str, str]], dict[st
     """Options that describe the player, and those that describe this one run of it."""
     run = [(key, value) for key, value in arguments.options if key in PLAYER_KEYS]
     if len(dict(run)) < len(run):
-        raise SpecError("one of --mlagents-port, --port, --env-id, --connect-timeout-s is given twice; give it once")
+        raise SpecError(
+            "one of --mlagents-port, --port, --env-id, --incarnation, --connect-timeout-s is given twice; give it once"
+        )
     return [pair for pair in arguments.options if pair[0] not in PLAYER_KEYS], dict(run)
 
 
@@ -142,9 +149,11 @@ def _play(arguments: Arguments, installed: str | None) -> int:
     connect_s = integer("--connect-timeout-s", run.get("connect_timeout_s", str(CONNECT_S)), 1, 86400)
     default_env = os.environ.get(ENV_ID_VARIABLE) or str(max(0, port - BASE_PORT))
     env_id = integer("--env-id", run.get("env_id", default_env), 0, 2**31 - 1)
+    told = run.get("incarnation", os.environ.get(INCARNATION_VARIABLE) or "0")
+    who = Who(env_id, integer("--incarnation", told, 0, 2**31 - 1))
     try:
         log = _Log(arguments.log_file)
-        return _run(spec, log, port=port, connect_s=connect_s, env_id=env_id)
+        return _run(spec, log, port=port, connect_s=connect_s, who=who)
     except OSError as error:
         _complain(f"{error}")
         return 1
@@ -161,13 +170,16 @@ def _port(spec: PlayerSpec, run: Mapping[str, str]) -> int:
     return integer("--port", run.get("port", str(BASE_PORT)), 1, 65535)
 
 
-def _run(spec: PlayerSpec, log: _Log, *, port: int, connect_s: int, env_id: int) -> int:
+def _run(spec: PlayerSpec, log: _Log, *, port: int, connect_s: int, who: Who) -> int:
     # numpy, protobuf and grpc take longer to load than a usage error should take to appear.
     from fakeunity import grpc_player  # noqa: PLC0415 - see above
+    from fakeunity.faults.process import ProcessBody, port_to_dial  # noqa: PLC0415 - see above
     from fakeunity.memory import open_player  # noqa: PLC0415 - see above
 
-    log.line(f"scene {spec.scene}, {spec.agents} agents, {spec.protocol}, pid {os.getpid()}, env {env_id}")
-    player = open_player(spec, env_id=env_id)
+    log.line(f"scene {spec.scene}, {spec.agents} agents, {spec.protocol}, pid {os.getpid()}, env {who.env_id}")
+    body = ProcessBody()
+    port = port_to_dial(spec.faults, body, port)
+    player = open_player(spec, env_id=who.env_id, incarnation=who.incarnation, body=body, report=log.line)
     try:
         grpc_player.run(player, port, connect_s=connect_s, report=log.line)
     except (ConnectError, TrainerMistakeError) as error:

@@ -13,6 +13,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 import grpc
 
 from fakeunity.errors import ConnectError, TrainerMistakeError
+from fakeunity.faults.process import wait_s
 from fakeunity.memory import MemoryPlayer
 from fakeunity.wire import closing_bytes
 
@@ -31,6 +32,8 @@ def run(player: MemoryPlayer, port: int, *, connect_s: float, report: Callable[[
     A call has no deadline, as the trainer may think for minutes, but the first connection has: `connect_s` seconds.
     Raises ConnectError, or TrainerMistakeError after having told the trainer that the player closes.
     """
+    player.connect()
+    wait_s(player.fault_delay_s(), time.sleep)
     with grpc.insecure_channel(f"localhost:{port}", options=CHANNEL_OPTIONS) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=connect_s)
@@ -43,13 +46,12 @@ def run(player: MemoryPlayer, port: int, *, connect_s: float, report: Callable[[
         # Without serializers the calls take and give the very bytes.
         exchange = channel.unary_unary(player.exchange_path)
         call = player.exchange(None)
+        wait_s(player.fault_delay_s(), time.sleep)
         try:
             while call is not None:
                 reply: bytes = exchange(call)
                 call = player.exchange(reply)
-                delay_s = player.next_delay_s()
-                if delay_s:
-                    time.sleep(delay_s)
+                wait_s(player.next_delay_s(), time.sleep)
         except grpc.RpcError as error:
             report(f"the trainer is gone: {error.code().name}")
         except TrainerMistakeError:

@@ -31,6 +31,8 @@ def script(spec: PlayerSpec, interpreter: str) -> str:
     """The text of an executable that plays `spec` with this very package, run by `interpreter`."""
     if spec.journal is not None:
         spec = replace(spec, journal=spec.journal.absolute())
+    if spec.faults.once_folder is not None:
+        spec = replace(spec, faults=replace(spec.faults, once_folder=spec.faults.once_folder.absolute()))
     program = PROGRAM.format(parent=str(Path(__file__).resolve().parents[1]), url=spec.url())
     return SCRIPT.format(scene=spec.scene, python=shlex.quote(interpreter), program=shlex.quote(program))
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fakeunity.delay import Delays
 from fakeunity.dialect import Dialect
+from fakeunity.faults.clock import FaultClock
+from fakeunity.faults.plan import Who
+from fakeunity.faults.player import Body, FaultyPlayer, HostedBody, Talker
+from fakeunity.faults.world import FaultyWorld
 from fakeunity.gen1 import Gen1Dialect
 from fakeunity.gen2 import Gen2Dialect
 from fakeunity.journal import Journal
@@ -15,20 +21,34 @@ from fakeunity.spec import PlayerSpec
 class MemoryPlayer:
     """A player whose calls the host asks for instead of receiving them; see `open_player`."""
 
-    def __init__(self, player: Player, delays: Delays | None) -> None:
+    def __init__(self, player: Player, delays: Delays | None, faults: FaultyPlayer | None = None) -> None:
         self._player = player
         self._delays = delays
+        self._faults = faults
+        self._talker: Talker = player if faults is None else faults
 
     def exchange(self, request_reply: bytes | None) -> bytes | None:
         """The player's next call: with None the first one, with the reply to its last call the one that follows.
 
         None when the player has ended, and for ever after. Raises TrainerMistakeError as `Player.reply` does.
         """
-        return self._player.hello() if request_reply is None else self._player.reply(request_reply)
+        return self._talker.hello() if request_reply is None else self._talker.reply(request_reply)
+
+    def connect(self) -> None:
+        """What the player does wrong before it is asked for its first call; see `faults`."""
+        if self._faults is not None:
+            self._faults.connect()
 
     def next_delay_s(self) -> float:
-        """How long the host should wait, without blocking, before it looks at the next call; 0 without delay_ms."""
-        return 0.0 if self._delays is None else self._delays.next_s()
+        """How long the host should wait, without blocking, before it looks at the next call.
+
+        0 without delay_ms and faults, infinite for a player that hangs.
+        """
+        return (0.0 if self._delays is None else self._delays.next_s()) + self.fault_delay_s()
+
+    def fault_delay_s(self) -> float:
+        """The part of it that faults demand, beside delay_ms."""
+        return 0.0 if self._faults is None else self._faults.take_delay_s()
 
     @property
     def parameters(self) -> dict[str, float | Sampler]:
@@ -50,19 +70,39 @@ class MemoryPlayer:
         self._player.close()
 
 
-def open_player(spec: PlayerSpec, *, env_id: int = 0) -> MemoryPlayer:
-    """A new player of `spec`, whatever its link. `env_id` names the journal; raises OSError if that will not open."""
+def open_player(
+    spec: PlayerSpec,
+    *,
+    env_id: int = 0,
+    incarnation: int = 0,
+    body: Body | None = None,
+    report: Callable[[str], None] | None = None,
+) -> MemoryPlayer:
+    """A new player of `spec`, whatever its link. `env_id` names the journal; raises OSError if that will not open.
+
+    env_id and incarnation: whom the faults of `spec` are meant for. body: what they can be done to, by default nothing
+    but this object; report: gets a line when one happens for the first time.
+    """
     journal = None if spec.journal is None else Journal(spec.journal, env_id)
     delays = None if spec.delay_ms is None else Delays(spec.delay_ms, seed=spec.seed, env_id=env_id)
-    player = Player(
+    if not spec.faults.faults:
+        return MemoryPlayer(_player(spec, journal, None), delays)
+    clock = FaultClock(spec.faults, Who(env_id, incarnation), report=report)
+    player = _player(spec, journal, clock)
+    seed = f"{spec.seed}/{env_id}/{incarnation}"
+    return MemoryPlayer(player, delays, FaultyPlayer(player, clock, body=body or HostedBody(), seed=seed))
+
+
+def _player(spec: PlayerSpec, journal: Journal | None, clock: FaultClock | None) -> Player:
+    return Player(
         spec.scene,
         agents=spec.agents,
         seed=spec.seed,
         journal=journal,
         dialect=open_dialect(spec),
         academy_steps=spec.academy_steps,
+        wrap=lambda world: world if clock is None else FaultyWorld(world, clock),
     )
-    return MemoryPlayer(player, delays)
 
 
 def open_dialect(spec: PlayerSpec) -> Dialect:

@@ -16,6 +16,7 @@ What the bytes look like is the business of a dialect, one for each generation o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 from fakeunity import wire
@@ -24,6 +25,7 @@ from fakeunity.dialect import Dialect, Order
 from fakeunity.errors import TrainerMistakeError
 from fakeunity.gen2 import Gen2Dialect
 from fakeunity.journal import Counters, Journal
+from fakeunity.rows import World
 from fakeunity.scenes.catalogue import open_world
 from fakeunity.side_channels import Sampler
 
@@ -42,7 +44,7 @@ class Player:
 
     `dialect` is how it talks, communicator 1.5.0 unless given. academy_steps: after so many steps from a reset the
     academy is over and everybody begins anew; 0 for never. `train_mode` is what the last RESET of the old generation
-    asked for, None before and in the new one.
+    asked for, None before and in the new one. wrap: what is played in place of the scene's world.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Player:
         journal: Journal | None = None,
         dialect: Dialect | None = None,
         academy_steps: int = 0,
+        wrap: Callable[[World], World] = lambda world: world,
     ) -> None:
         self.phase = Phase.GREETING
         self.counters = Counters()
@@ -64,6 +67,7 @@ class Player:
         self._journal = journal
         self._dialect: Dialect = Gen2Dialect() if dialect is None else dialect
         self._academy_steps = academy_steps
+        self._wrap = wrap
         self._behaviors: Behaviors | None = None
 
     @property
@@ -126,7 +130,7 @@ class Player:
     def _greeted(self, order: Order) -> bytes:
         seed = order.seed or 0
         world = open_world(self._scene, agents=self._agents, handshake_seed=seed, url_seed=self._seed)
-        self._behaviors = Behaviors(world, self._dialect, academy_steps=self._academy_steps)
+        self._behaviors = Behaviors(self._wrap(world), self._dialect, academy_steps=self._academy_steps)
         self.phase = Phase.READY
         self._note("HANDSHAKE", scene=self._scene, seed=seed, url_seed=self._seed, agents=self._agents)
         return wire.header_bytes()

@@ -12,6 +12,8 @@
 | package | version | of the Unity package, as told to the trainer; by default the last that spoke the protocol |
 | stack | 1 to 50 | how many consecutive observations an agent sees at once; default 1 |
 | academy_steps | 1 to 2^31-1 | API-8 to API-10: steps until the academy is done, with everybody in it |
+| fault | see `faults.plan` | what the player does wrong, and when; several, joined by `;` or given again |
+| fault_once | folder | remembers the faults that only one player is to have |
 
 `,` may stand for `&`; a comma, ampersand or percent sign within a value is written %2C, %26, %25.
 """
@@ -29,6 +31,7 @@ from typing import Literal
 from urllib.parse import quote, unquote
 
 from fakeunity.errors import SpecError
+from fakeunity.faults.plan import FaultPlan, parse_plan
 from fakeunity.nearest import unknown_word
 from fakeunity.protocols import CHANNELS_LAST_PACKAGE, NEWEST, PROTOCOLS, Protocol, since
 from fakeunity.scenes.catalogue import AGENTS_MAX, SCENES
@@ -57,6 +60,7 @@ class PlayerSpec:
     package: str | None = None
     stack: int = 1
     academy_steps: int = 0
+    faults: FaultPlan = FaultPlan()
 
     @property
     def version(self) -> Protocol:
@@ -96,6 +100,10 @@ class PlayerSpec:
             options["stack"] = str(self.stack)
         if self.academy_steps:
             options["academy_steps"] = str(self.academy_steps)
+        if self.faults.faults:
+            options["fault"] = str(self.faults)
+        if self.faults.once_folder is not None:
+            options["fault_once"] = str(self.faults.once_folder)
         return options
 
     def url(self) -> str:
@@ -143,7 +151,7 @@ def from_options(scene: str, pairs: Iterable[tuple[str, str]], base: PlayerSpec 
         raise SpecError(unknown_word("scene", scene, SCENES))
     spec = base if base is not None else PlayerSpec(scene, SCENES[scene].agents)
     seen: set[str] = set()
-    for key, value in pairs:
+    for key, value in _with_faults_joined(pairs):
         if key not in READERS:
             raise SpecError(unknown_word("key", key, READERS))
         if key in seen:
@@ -154,8 +162,16 @@ def from_options(scene: str, pairs: Iterable[tuple[str, str]], base: PlayerSpec 
     return spec
 
 
+def _with_faults_joined(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The pairs, all faults in one: the only key that may be given more than once."""
+    pairs = list(pairs)
+    faults = [value for key, value in pairs if key == "fault"]
+    return [pair for pair in pairs if pair[0] != "fault"] + ([("fault", ";".join(faults))] if faults else [])
+
+
 def _check_together(spec: PlayerSpec) -> None:
     """Raises SpecError for values that are right by themselves and wrong together."""
+    spec.faults.require(spec.link)
     card, protocol = SCENES[spec.scene], spec.protocol
     if spec.version.rank < PROTOCOLS[card.since].rank:
         raise SpecError(
@@ -239,6 +255,16 @@ def _academy_steps(spec: PlayerSpec, value: str) -> PlayerSpec:
     return replace(spec, academy_steps=integer("academy_steps", value, 1, 2**31 - 1))
 
 
+def _fault(spec: PlayerSpec, value: str) -> PlayerSpec:
+    return replace(spec, faults=replace(parse_plan(value), once_folder=spec.faults.once_folder))
+
+
+def _fault_once(spec: PlayerSpec, value: str) -> PlayerSpec:
+    if not value:
+        raise SpecError("fault_once='': expected a folder")
+    return replace(spec, faults=replace(spec.faults, once_folder=Path(value)))
+
+
 READERS: Mapping[str, Callable[[PlayerSpec, str], PlayerSpec]] = MappingProxyType(
     {
         "agents": _agents,
@@ -251,5 +277,7 @@ READERS: Mapping[str, Callable[[PlayerSpec, str], PlayerSpec]] = MappingProxyTyp
         "package": _package,
         "stack": _stack,
         "academy_steps": _academy_steps,
+        "fault": _fault,
+        "fault_once": _fault_once,
     }
 )
