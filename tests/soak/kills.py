@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -46,6 +46,26 @@ class BrokenPromiseError(AssertionError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """The runs in which something is killed. lasts_s: how long an undisturbed one takes, 0 if it is to be measured."""
+
+    lasts_s: float = 0.0
+    delay_ms: str = "1-3"
+    max_steps: int = 6000
+    checkpoint_interval: int = 1000
+
+    def run(self, folder: Path, seed: int) -> AbstractContextManager[TrainingRun]:
+        """One run."""
+        return short_run(
+            folder,
+            *("--seed", str(seed)),
+            delay_ms=self.delay_ms,
+            max_steps=self.max_steps,
+            checkpoint_interval=self.checkpoint_interval,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
     """One kill that counts. at_s: seconds of the run. noticed_s, stepping_s: seconds after it, None if not measured."""
 
@@ -57,22 +77,17 @@ class Kill:
     note: str = ""
 
 
-def _run(folder: Path, seed: int) -> AbstractContextManager[TrainingRun]:
-    """A run that takes about as long for its steps, updates and saves as for its start-up."""
-    return short_run(folder, "--seed", str(seed), delay_ms="1-3", max_steps=6000, checkpoint_interval=1000)
-
-
-def undisturbed_s(folder: Path, seed: int = 1) -> float:
-    """How long an undisturbed run takes; its counters must equal its players' exactly."""
+def measured(life: Life, folder: Path) -> Life:
+    """The life with the time that an undisturbed run takes; its counters must equal its players' exactly."""
     folder.mkdir(parents=True, exist_ok=True)
-    with _run(folder, seed) as run:
+    with life.run(folder, 1) as run:
         code = run.wait(RUN_S_MAX)
         took_s = time.monotonic() - run.began_s
         expect(code == 0, f"an undisturbed run ended with exit code {code}", run)
         summary, counted = run.summary(), players_count(folder / "journal")
         ours = PlayersCount(summary["env_steps"], summary["agent_steps"], summary["decisions"])
         expect(ours == counted, f"without any death {ours} is not what the players counted, {counted}", run)
-    return took_s
+    return replace(life, lasts_s=took_s)
 
 
 def expect(holds: object, text: str, run: TrainingRun) -> None:
@@ -84,17 +99,18 @@ def expect(holds: object, text: str, run: TrainingRun) -> None:
     raise BrokenPromiseError(f"{text}\n--- printed:\n{run.text}\n--- actors.log:\n{logged}\n--- {run.folder}")
 
 
-def kill_once(victim: str, folder: Path, at_s: float, rng: random.Random) -> Kill | None:
+def kill_once(victim: str, life: Life, folder: Path, at_s: float, rng: random.Random) -> Kill | None:
     """One run, one kill, all checks; None when the kill came too late to count."""
     folder.mkdir(parents=True)
-    with _run(folder, rng.randrange(1000)) as run:
+    with life.run(folder, rng.randrange(1000)) as run:
         run.until(run.has_ended, at_s - (time.monotonic() - run.began_s))
         if victim == "launcher":
-            return _launcher_killed(run)
+            return launcher_killed(run)
         return _part_killed(run, victim, rng)
 
 
-def _launcher_killed(run: TrainingRun) -> Kill | None:
+def launcher_killed(run: TrainingRun) -> Kill | None:
+    """Kills the launcher now, and checks what is left; None when the run has ended."""
     if run.has_ended():
         return None
     ports = run.ports()
@@ -213,21 +229,27 @@ def _is_in_summary(run: TrainingRun, victim: str) -> bool:
     return any(summary["restarts" if victim == "player" else "workers"].values())
 
 
-def kills(victim: str, count: int, seed: int, *, life_s: float, folder: Path, at_s: float | None = None) -> list[Kill]:
-    """`count` kills that count. Raises BrokenPromiseError that ends with the command to see it again."""
+def kills(
+    victim: str, count: int, seed: int, life: Life, *, folder: Path, at_s: float | None = None, keeps: bool = False
+) -> list[Kill]:
+    """`count` kills that count. Raises BrokenPromiseError that ends with the command to see it again.
+
+    at_s: the instant of each, instead of drawn ones. keeps: the folders of runs in which all was well stay, too.
+    """
     done: list[Kill] = []
     for number in range(count * DRAWS_PER_KILL_MAX):
         if len(done) == count:
             break
         rng = random.Random(f"{victim} {seed} {number}")
-        instant_s = rng.uniform(0.0, life_s) if at_s is None else at_s
+        instant_s = rng.uniform(0.0, life.lasts_s) if at_s is None else at_s
         place = folder / f"{victim}-{seed}-{number}"
         try:
-            kill = kill_once(victim, place, instant_s, rng)
+            kill = kill_once(victim, life, place, instant_s, rng)
         except AssertionError as error:
             again = f"python -m tests.soak.kills --victim {victim} --count 1 --seed {seed} --at {instant_s:.3f} --keep"
             raise BrokenPromiseError(f"{error}\nseed {seed}, draw {number}; reproduce: {again}") from error
-        shutil.rmtree(place, ignore_errors=True)
+        if not keeps:
+            shutil.rmtree(place, ignore_errors=True)
         if kill is not None:
             done.append(kill)
             sys.stdout.write(f"{len(done):3} {_described(kill)}\n")
@@ -241,9 +263,14 @@ def _described(kill: Kill) -> str:
     return f"{kill.victim} at {kill.at_s:6.2f} s: {noticed}{stepping} {kill.note} [{kill.title}]"
 
 
-def _figures(done: Sequence[Kill], name: str) -> str:
-    values = sorted(value for each in done if (value := getattr(each, name)) is not None)
-    return f"{name}: median {statistics.median(values):.2f}, max {values[-1]:.2f} s of {len(values)}" if values else ""
+def figures(done: Sequence[Kill]) -> str:
+    """Medians and maxima of what was measured."""
+    told = []
+    for name in ("noticed_s", "stepping_s"):
+        values = sorted(value for each in done if (value := getattr(each, name)) is not None)
+        if values:
+            told.append(f"{name}: median {statistics.median(values):.2f}, max {values[-1]:.2f} of {len(values)}")
+    return "; ".join(told)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -258,10 +285,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="kills-"))
     sys.stdout.write(f"seed {options.seed}, in {folder}\n")
     try:
-        life_s = undisturbed_s(folder / "undisturbed") if options.at is None else options.at
-        sys.stdout.write(f"an undisturbed run takes {life_s:.1f} s and counts what its players count\n")
+        life = Life(lasts_s=options.at or 0.0)
+        if options.at is None:
+            life = measured(life, folder / "undisturbed")
+            sys.stdout.write(f"an undisturbed run takes {life.lasts_s:.1f} s and counts what its players count\n")
+        place = folder / "runs"
         done = kills(
-            options.victim, options.count, options.seed, life_s=life_s, folder=folder / "runs", at_s=options.at
+            options.victim, options.count, options.seed, life, folder=place, at_s=options.at, keeps=options.keep
         )
     except BrokenPromiseError as error:
         sys.stdout.write(f"BROKEN: {error}\n")
@@ -269,9 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         if not options.keep:
             shutil.rmtree(folder, ignore_errors=True)
-    sys.stdout.write(
-        f"{len(done)} kills of {options.victim}; {_figures(done, 'noticed_s')}; {_figures(done, 'stepping_s')}\n"
-    )
+    sys.stdout.write(f"{len(done)} kills of {options.victim}; {figures(done)}\n")
     return 0 if len(done) == options.count else 1
 
 
