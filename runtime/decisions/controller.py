@@ -180,10 +180,7 @@ def _worker_ready(state: ControllerState, message: WorkerReady) -> Decision:
     record = state.envs.get(message.env_id)
     if record is None or message.incarnation <= record.incarnation:
         return _stale(state, message)
-    if record.state not in {"launching", "lost"}:
-        # The news of its loss is still under way, by another road; it will be too late to be counted exactly.
-        state = _lose(state, record, unreported_bound(record, state.agents_max))
-    record = seen_incarnation(record, message.incarnation, message.worker)
+    state, record = _successor(state, record, message)
     record = replace(record, state="resetting", reset_id=0, player_pid=message.player_pid)
     request = ResetRequest(
         run=message.run,
@@ -197,6 +194,16 @@ def _worker_ready(state: ControllerState, message: WorkerReady) -> Decision:
         return _with_env(state, record), ()
     state = replace(state, stopped=state.stopped - {message.worker})
     return _with_env(state, record), (Send(worker_role(message.worker), request),)
+
+
+def _successor(
+    state: ControllerState, record: EnvRecord, message: WorkerReady | PlayerLost
+) -> tuple[ControllerState, EnvRecord]:
+    """The record once its incarnation in `message` is known; of a newer one nothing has been told yet."""
+    if message.incarnation > record.incarnation and record.state not in {"launching", "lost"}:
+        # The news of the loss before is still under way, by another road, and will be too late to be counted exactly.
+        state = _lose(state, record, unreported_bound(record, state.agents_max))
+    return state, seen_incarnation(state.envs[record.env_id], message.incarnation, message.worker)
 
 
 def _brains_found(state: ControllerState, message: BrainsFound) -> Decision:
@@ -259,7 +266,7 @@ def _player_lost(state: ControllerState, message: PlayerLost) -> Decision:
     record = state.envs.get(message.env_id)
     if record is None or message.incarnation < record.incarnation:
         return _stale(state, message)
-    record = seen_incarnation(record, message.incarnation, message.worker)
+    state, record = _successor(state, record, message)
     if record.state == "lost":
         return _with_env(state, record), ()
     state = _lose(state, record, message.unreported_steps)
@@ -283,6 +290,11 @@ def _lose(state: ControllerState, record: EnvRecord, unreported: int) -> Control
 
 
 def _worker_failed(state: ControllerState, message: WorkerFailed) -> Decision:
+    # Every failure raises all its incarnations: one that does not is the same news again.
+    newest = max((incarnation for _, incarnation in message.environments), default=-1)
+    if newest <= state.failed_at.get(message.worker, -1):
+        return _stale(state, message)
+    state = replace(state, failed_at={**state.failed_at, message.worker: newest})
     for env_id, incarnation in message.environments:
         record = state.envs.get(env_id)
         if record is None or incarnation < record.incarnation:

@@ -73,7 +73,8 @@ def _restart_players(state: ControllerState) -> Decision:
     envs, counters = {}, state.counters
     for env_id, each in state.envs.items():
         counters = counters.leave_unreported(unreported_bound(each, state.agents_max))
-        envs[env_id] = replace(each, state="launching", planned=each.incarnation + 1, until=each.received, pending={})
+        planned = max(each.planned, each.incarnation) + 1
+        envs[env_id] = replace(each, state="launching", planned=planned, until=each.received, pending={})
     state = replace(state, envs=envs, counters=counters)
     state = replace(state, has_restarted_envs=True, waits_for_all=True, phase=ControllerPhase.GATHERING)
     request = RestartPlayersRequest(run=state.options.run)

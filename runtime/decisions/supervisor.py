@@ -244,11 +244,11 @@ def _player_lost(state: SupervisorState, message: PlayerLost, now_s: float) -> t
         replace(state, env_budgets={**state.env_budgets, env_id: budget}),
         f"{cause}\nenvironment {env_id} is started again ({budget.spending})",
     )
+    state = replace(state, incarnations={**state.incarnations, env_id: state.incarnations[env_id] + 1})
     role = worker_role(message.worker)
     if state.options.is_blocking and message.kind == "timeout":
-        # Its thread is stuck in the user's code: only a new process helps. PartExited raises the incarnation.
+        # Its thread is stuck in the user's code: only a new process helps.
         return state, (KillPart(role, state.generations[role]),)
-    state = replace(state, incarnations={**state.incarnations, env_id: state.incarnations[env_id] + 1})
     start = StartPlayer(run=state.options.run, environment=_assignment(state, env_id))
     return state, (Send(role, start), Send(CONTROLLER, start))
 

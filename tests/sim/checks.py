@@ -17,6 +17,7 @@ def simulate(scenario: Scenario, test: str) -> SimRun:
         if run.has_begun:
             check_ledger(run)
             check_versions(run)
+            check_restarts(run)
     except Exception as error:
         line = f"reproduce: pytest tests/sim/{test} --sim-seed={scenario.seed}"
         told = "\n".join((*run.scheduler.trace, *run.lines[-5:], f"{scenario}", line))
@@ -33,22 +34,34 @@ def check_ledger(run: SimRun) -> None:
     assert known <= counts.agent_steps <= known + counters.unreported_max, (counters, counts)
     assert counters.env_steps <= counts.env_steps
     assert counters.decisions <= counts.decisions
+    assert len(run.learner.accepted) == counters.env_steps
+    # A block without an outcome loses no agent step when it is dropped, but the actions in it.
+    is_whole = run.learner.accepted.issuperset(run.controller.delivered)
+    if is_whole:
+        assert run.learner.steps == counters.agent_steps, "the learner and the controller count differently"
     if run.is_exact:
         assert counters.unreported_max == 0, counters
-        if not counters.lost:
-            found = (counters.env_steps, counters.agent_steps, counters.decisions)
-            assert found == (counts.env_steps, counts.agent_steps, counts.decisions)
-    if not counters.lost:
-        assert run.learner.steps == counters.agent_steps
-    assert len(run.learner.accepted) == counters.env_steps
+        assert is_whole or not run.scenario.is_sync, "a synchronous run lost a block"
+    if run.is_exact and is_whole:
+        found = (counters.env_steps, counters.agent_steps, counters.decisions)
+        assert found == (counts.env_steps, counts.agent_steps, counts.decisions)
 
 
 def check_versions(run: SimRun) -> None:
     """No step is older than the mode allows when it is accepted."""
-    assert run.learner.lag_max <= (0 if run.scenario.is_sync else LAG_MAX)
-    if run.scenario.is_sync and not run.died:
-        assert run.controller is not None
-        assert not run.controller.core.state.counters.lost
+    lag, limit = run.learner.lag_max, 0 if run.scenario.is_sync else LAG_MAX
+    assert lag <= limit, f"steps were accepted {lag} versions late"
+
+
+def check_restarts(run: SimRun) -> None:
+    """Restarts are counted as the Supervisor granted them, however often and in which order the news came."""
+    assert run.controller is not None
+    state, granted = run.controller.core.state, run.supervisor.core.state
+    for env_id, record in state.envs.items():
+        assert record.restarts == granted.env_budgets[env_id].spent, f"environment {env_id}: {record}"
+    for role, budget in granted.part_budgets.items():
+        if role.kind == "worker":
+            assert state.worker_restarts.get(role.number, 0) == budget.spent, f"{role}"
 
 
 def check_completed(run: SimRun) -> Status:
