@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from runtime.actors.run_system import ProcessSystem, RunSystem, log_file_in
 from runtime.errors import PortInUseError, StorageError
@@ -25,6 +25,9 @@ from runtime.seeds import player_seed
 from runtime.session_plan import Launch, make_plan, player_target
 from runtime.settings.model import Editor, RunSettings
 from runtime.settings.writing import recorded_player_seeds, recorded_seed, to_yaml
+
+if TYPE_CHECKING:
+    from runtime.players.ports import PortClaim
 
 STOP_S: Final = 7.5
 SILENT_S: Final = 20.0
@@ -54,6 +57,7 @@ class TrainingSession:
         self._launched_s = time.monotonic()
         self._launched_at = time.time()
         self._directory: RunDirectory | None = None
+        self._ports: PortClaim | None = None
         self._system: RunSystem | None = None
         self._last: Status | None = None
         self._heard_s = self._launched_s
@@ -157,7 +161,7 @@ class TrainingSession:
     def _with_free_ports(self, settings: RunSettings) -> RunSettings:
         """The settings with a base port whose whole block is free; one that was asked for must be."""
         from runtime.players.places import Place  # noqa: PLC0415 - needed for players on sockets only
-        from runtime.players.ports import ports_are_free, usable_addresses  # noqa: PLC0415
+        from runtime.players.ports import claim_ports, usable_addresses  # noqa: PLC0415
 
         env = settings.environment
         if player_target(settings).is_in_memory:
@@ -166,13 +170,15 @@ class TrainingSession:
         if env.is_base_port_fixed or isinstance(env.target, Editor):
             for env_id, port in enumerate(block):
                 usable_addresses(env.bind or "", port, Place(env_id))
+            self._ports = claim_ports(block, env.bind or "")
             return settings
         base = env.base_port
-        while not ports_are_free(range(base, base + env.num_envs), env.bind or ""):
+        while (claim := claim_ports(range(base, base + env.num_envs), env.bind or "")) is None:
             base += env.num_envs
             if base + env.num_envs > PORT_MAX:
                 msg = f"no block of {env.num_envs} free ports from {env.base_port} on; give one with --base-port"
                 raise PortInUseError(msg)
+        self._ports = claim
         if base != env.base_port:
             last = base + env.num_envs - 1
             self._notes.append(f"port {env.base_port} is busy; players are served from port {base} to {last}")
@@ -227,6 +233,8 @@ class TrainingSession:
                 self._system.close(deadline_s)
                 self._write_last_seeds()
         finally:
+            if self._ports is not None:
+                self._ports.release()
             if self._directory is not None:
                 self._directory.release()
 

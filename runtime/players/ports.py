@@ -67,6 +67,35 @@ def ports_are_free(ports: Sequence[int], bind: str = "") -> bool:
     return True
 
 
+class PortClaim:
+    """Ports that no other run chooses meanwhile. `release` gives them back, and so does the end of the process."""
+
+    def __init__(self, sockets: contextlib.ExitStack) -> None:
+        self._sockets = sockets
+
+    def release(self) -> None:
+        """Gives the ports back; may be called twice."""
+        self._sockets.close()
+
+
+def claim_ports(ports: Sequence[int], bind: str = "") -> PortClaim | None:
+    """A claim to these ports, or None when one of them is served or claimed already.
+
+    An EnvWorker serves its players' ports seconds after they were chosen. So that runs that start together choose
+    different ones, each first binds the datagram sockets of the same numbers: a system gives those to one process.
+    """
+    with contextlib.ExitStack() as sockets:
+        for port in ports:
+            claim = sockets.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            try:
+                claim.bind((LOOPBACK[0], port))
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    return None
+                # Where datagrams are not allowed, the choice is made without a claim.
+        return PortClaim(sockets.pop_all()) if ports_are_free(ports, bind) else None
+
+
 def _probe(address: str, port: int) -> None:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
