@@ -29,6 +29,14 @@ class ShapeError(UsageError):
     """An array whose shape or dtype is not the one agreed on."""
 
 
+class DemonstrationError(UsageError):
+    """A demonstration file that cannot be read, or does not fit. offset: the byte where the fault is, -1 if nowhere."""
+
+    def __init__(self, text: str, *, offset: int = -1) -> None:
+        super().__init__(text)
+        self.offset = offset
+
+
 class PlayerError(TrainingError):
     """The other side's mistake: carries the environment and its incarnation.
 

@@ -71,7 +71,7 @@ class RowReader:
         require_unique(self.brain, ids, guard.place)
         return DecisionRows(
             agents=ids,
-            observations=self._observations(agents, ids, guard),
+            observations=self.observations(agents, ids, guard),
             rewards=finite_rewards(self.brain, [agent.reward for agent in agents], ids, guard),
             action_masks=allowed_actions(self.brain, [agent.action_mask for agent in agents], ids, guard.place),
             group_ids=np.array([agent.group_id for agent in agents], np.int32),
@@ -82,7 +82,7 @@ class RowReader:
         ids = _ids(agents)
         return TerminalRows(
             agents=ids,
-            observations=self._observations(agents, ids, guard),
+            observations=self.observations(agents, ids, guard),
             rewards=finite_rewards(self.brain, [agent.reward for agent in agents], ids, guard),
             interrupted=np.array([agent.max_step_reached for agent in agents], np.bool_),
             group_ids=np.array([agent.group_id for agent in agents], np.int32),
@@ -92,7 +92,8 @@ class RowReader:
     def _group_rewards(self, agents: Agents, ids: Ids, guard: Guard) -> Floats:
         return finite_rewards(self.brain, [agent.group_reward for agent in agents], ids, guard, field="group_reward")
 
-    def _observations(self, agents: Agents, ids: Ids, guard: Guard) -> tuple[Observation, ...]:
+    def observations(self, agents: Agents, ids: Ids, guard: Guard) -> tuple[Observation, ...]:
+        """The observations of these agents, a row each, whether they wait or not. Raises as `read` does."""
         lists = [agent.observations for agent in agents]
         for row, observations in enumerate(lists):
             if len(observations) != len(self.wire):

@@ -49,14 +49,15 @@ class ListReader:
     def _vector_size(self) -> int:
         return self.brain.vector_observation_space_size
 
-    def read(self, agents: Agents, guard: Guard) -> ListedAgents:
-        """The agents as columns.
+    def read(self, agents: Agents, guard: Guard, *, may_repeat: bool = False) -> ListedAgents:
+        """The agents as columns. may_repeat: an agent may be listed twice, as in a file of many messages.
 
         Raises PlayerContentError for not finite numbers (unless the guard replaces them), wrong sizes and masks that
         leave no choice, and PlayerProtocolError for an agent that is listed twice.
         """
         ids = np.array([agent.id for agent in agents], np.int64)
-        require_unique(self.brain, ids, guard.place)
+        if not may_repeat:
+            require_unique(self.brain, ids, guard.place)
         observations: list[Observation] = [self._vectors(agents, ids, guard)] if self._vector_size else []
         observations += self._images(agents, ids, guard)
         done = np.array([agent.done for agent in agents], np.bool_)
