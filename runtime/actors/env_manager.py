@@ -44,7 +44,7 @@ from runtime.messages import (
     WorkerReady,
 )
 from runtime.players.factories import as_player_factory
-from runtime.players.ports import ports_are_free
+from runtime.players.ports import PortClaim, claim_ports
 
 BASE_PORT: Final = 5005
 PORT_MAX: Final = 65_535
@@ -120,6 +120,7 @@ class ActorEnvManager(EnvManager):
         count = n_env if factory.is_blocking else max(1, min(n_env, workers or os.cpu_count() or 1))
         spread = tuple(tuple(EnvId(each) for each in range(n_env) if each % count == worker) for worker in range(count))
         self._envs = {EnvId(each): _Env(worker=each % count) for each in range(n_env)}
+        ports, self._claim = _ports(n_env, base_port)
         template = StartWorker(
             run=self._run,
             worker=0,
@@ -135,15 +136,14 @@ class ActorEnvManager(EnvManager):
             run=self._run,
             worker_envs=spread,
             template=template,
-            ports=_ports(n_env, base_port),
+            ports=ports,
             limits=restarts or RestartLimits(),
             is_blocking=factory.is_blocking,
             has_controller=False,
         )
-        self._system: JoinedSystem | None = _open(
-            RunPlan(run=self._run, supervisor=options, controller=None), actor_system
-        )
+        self._system: JoinedSystem | None = None
         try:
+            self._system = _open(RunPlan(run=self._run, supervisor=options, controller=None), actor_system)
             self._system.join()
             self._wait(lambda: all(each.is_ready for each in self._envs.values()), start_timeout_s + 45.0, "start")
         except BaseException:
@@ -213,8 +213,14 @@ class ActorEnvManager(EnvManager):
     def close(self) -> None:
         """End all environments and actors. A second call does nothing."""
         system, self._system = self._system, None
-        if system is None:
-            return
+        try:
+            if system is not None:
+                self._end(system)
+        finally:
+            if self._claim is not None:
+                self._claim.release()
+
+    def _end(self, system: JoinedSystem) -> None:
         try:
             for worker in {each.worker for each in self._envs.values()}:
                 stop = StopRequest(run=self._run, reason="closed", saves=False, deadline_s=CLOSE_S / 2)
@@ -340,9 +346,11 @@ def _open(plan: RunPlan, kind: Literal["processes", "inline"]) -> JoinedSystem:
     return ProcessSystem(open_actor_system(run_id=plan.run, log_file=None), plan)
 
 
-def _ports(count: int, base_port: int | None) -> dict[EnvId, int]:
-    """A block of free ports, from `base_port` or the first free one after 5005."""
+def _ports(count: int, base_port: int | None) -> tuple[dict[EnvId, int], PortClaim | None]:
+    """A block of ports, from `base_port` or the first free one after 5005, and the claim to it."""
     base = BASE_PORT if base_port is None else base_port
-    while base_port is None and not ports_are_free(range(base, base + count)) and base + 2 * count <= PORT_MAX:
+    claim = claim_ports(range(base, base + count))
+    while claim is None and base_port is None and base + 2 * count <= PORT_MAX:
         base += count
-    return {EnvId(each): base + each for each in range(count)}
+        claim = claim_ports(range(base, base + count))
+    return {EnvId(each): base + each for each in range(count)}, claim
