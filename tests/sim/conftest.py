@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 CHUNK = 15
-QUICK_COUNT = 90
+QUICK_COUNT = 75
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -166,6 +166,14 @@ class SimRun:
         return total
 
     @property
+    def untold_restarts(self) -> int:
+        """News of losses that the controller has not read, or read after its end."""
+        assert self.controller is not None
+        dropped = self.controller.core.state.counters.dropped
+        unread = self.scheduler.waiting((self._top.name, f"{fx.CONTROLLER} #0"))
+        return unread + dropped.get("StartPlayer", 0) + dropped.get("WorkerFailed", 0)
+
+    @property
     def has_begun(self) -> bool:
         """False when the run ended before its controller had said anything."""
         return self.supervisor.core.state.latest is not None
