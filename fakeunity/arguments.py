@@ -14,7 +14,7 @@ from fakeunity.nearest import unknown_word
 from fakeunity.spec import READERS
 
 PLAYER_KEYS = ("mlagents_port", "port", "env_id", "incarnation", "connect_timeout_s")
-FLAGS = ("list", "help", "version")
+FLAGS = ("list", "help", "version", "tolerant")
 UNITY_FLAGS_WITHOUT_VALUE = frozenset(("-nographics", "-batchmode", "-quit", "-popupwindow", "-nolog"))
 
 

@@ -1,6 +1,7 @@
 """`python -m fakeunity`: runs a player, lists the scenes, installs an executable.
 
-Exit codes: 0 the trainer asked to stop or is gone, 1 trouble, 2 usage, 130 interrupted.
+Exit codes: 0 the trainer asked to stop or is gone, 1 trouble, 2 usage, 3 the trainer deviates from a recording, 4 the
+recording ends and the trainer goes on, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from fakeunity.faults.plan import Who
 from fakeunity.install import install
 from fakeunity.protocols import NEWEST, PROTOCOLS
 from fakeunity.scenes.catalogue import SCENES
-from fakeunity.spec import PlayerSpec, from_options, integer, parse_url
+from fakeunity.spec import REPLAY, PlayerSpec, from_options, integer, parse_url
 
 BASE_PORT = 5005
 CONNECT_S = 60
+DEVIATED, TAPE_ENDED = 3, 4
 ENV_ID_VARIABLE = "FAKEUNITY_ENV_ID"
 INCARNATION_VARIABLE = "FAKEUNITY_INCARNATION"
 
@@ -28,6 +30,8 @@ USAGE = """\
 python -m fakeunity SCENE --mlagents-port N [options]   a player, as a Unity build would be one
                                                         (--port N where --protocol is API-8 to API-10)
 python -m fakeunity install SCENE FILE [options]        writes an executable FILE that is such a player
+python -m fakeunity replay FILE --mlagents-port N       the player in a recording, as `--record FILE` makes one
+                  [--tolerant]                          (values of actions and seeds may differ)
 python -m fakeunity --list                              the scenes
 
 options: --agents K              agents of each behavior (1 to 1024)
@@ -144,6 +148,8 @@ def _play(arguments: Arguments, installed: str | None) -> int:
     # Words after the scene are nobody's; Unity would not mind them either.
     scene = arguments.words[0] if base is None else base.scene
     options, run = _split_options(arguments)
+    if scene == REPLAY:
+        options = [*options, *_replay_options(arguments.words[1:] if base is None else (), arguments.flags)]
     spec = _spec(scene, options, base)
     port = _port(spec, run)
     connect_s = integer("--connect-timeout-s", run.get("connect_timeout_s", str(CONNECT_S)), 1, 86400)
@@ -159,8 +165,15 @@ def _play(arguments: Arguments, installed: str | None) -> int:
         return 1
 
 
+def _replay_options(words: tuple[str, ...], flags: frozenset[str]) -> list[tuple[str, str]]:
+    """What stands on the command line without an option's name."""
+    return [("file", word) for word in words[:1]] + [("tolerant", "yes")] * ("tolerant" in flags)
+
+
 def _port(spec: PlayerSpec, run: Mapping[str, str]) -> int:
     """The trainer's port: each generation knows its own word for it and lets the other pass, as builds do."""
+    if spec.scene == REPLAY and "port" in run and "mlagents_port" not in run:
+        return integer("--port", run["port"], 1, 65535)
     if not spec.version.is_gen1:
         if "mlagents_port" not in run:
             raise SpecError("no --mlagents-port N: there is no trainer to play for, and no graphics to watch")
@@ -173,10 +186,12 @@ def _port(spec: PlayerSpec, run: Mapping[str, str]) -> int:
 def _run(spec: PlayerSpec, log: _Log, *, port: int, connect_s: int, who: Who) -> int:
     # numpy, protobuf and grpc take longer to load than a usage error should take to appear.
     from fakeunity import grpc_player  # noqa: PLC0415 - see above
+    from fakeunity.cassettes.replay import DeviationError, TapeEndError  # noqa: PLC0415 - see above
     from fakeunity.faults.process import ProcessBody, port_to_dial  # noqa: PLC0415 - see above
     from fakeunity.memory import open_player  # noqa: PLC0415 - see above
 
-    log.line(f"scene {spec.scene}, {spec.agents} agents, {spec.protocol}, pid {os.getpid()}, env {who.env_id}")
+    what = f"recording {spec.file}" if spec.file is not None else f"scene {spec.scene}, {spec.agents} agents"
+    log.line(f"{what}, {spec.protocol}, pid {os.getpid()}, env {who.env_id}")
     body = ProcessBody()
     port = port_to_dial(spec.faults, body, port)
     player = open_player(spec, env_id=who.env_id, incarnation=who.incarnation, body=body, report=log.line)
@@ -184,7 +199,7 @@ def _run(spec: PlayerSpec, log: _Log, *, port: int, connect_s: int, who: Who) ->
         grpc_player.run(player, port, connect_s=connect_s, report=log.line)
     except (ConnectError, TrainerMistakeError) as error:
         log.trouble(str(error))
-        return 1
+        return DEVIATED if isinstance(error, DeviationError) else TAPE_ENDED if isinstance(error, TapeEndError) else 1
     except KeyboardInterrupt:
         return 130
     finally:

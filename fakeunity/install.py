@@ -33,6 +33,8 @@ def script(spec: PlayerSpec, interpreter: str) -> str:
         spec = replace(spec, journal=spec.journal.absolute())
     if spec.faults.once_folder is not None:
         spec = replace(spec, faults=replace(spec.faults, once_folder=spec.faults.once_folder.absolute()))
+    if spec.file is not None:
+        spec = replace(spec, file=spec.file.absolute())
     program = PROGRAM.format(parent=str(Path(__file__).resolve().parents[1]), url=spec.url())
     return SCRIPT.format(scene=spec.scene, python=shlex.quote(interpreter), program=shlex.quote(program))
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
+from fakeunity.cassettes.places import found_cassette
+from fakeunity.cassettes.replay import ReplayPlayer
+from fakeunity.cassettes.tape import open_cassette
 from fakeunity.delay import Delays
 from fakeunity.dialect import Dialect
 from fakeunity.faults.clock import FaultClock
@@ -15,13 +19,29 @@ from fakeunity.gen2 import Gen2Dialect
 from fakeunity.journal import Journal
 from fakeunity.player import Player
 from fakeunity.side_channels import Sampler
-from fakeunity.spec import PlayerSpec
+from fakeunity.spec import REPLAY, PlayerSpec
+
+
+class Played(Talker, Protocol):
+    """A player that also tells what it knows of itself."""
+
+    @property
+    def parameters(self) -> dict[str, float | Sampler]:
+        """The environment parameters that it was given."""
+
+    @property
+    def exchange_path(self) -> str:
+        """The remote method that it calls."""
+
+    @property
+    def train_mode(self) -> bool | None:
+        """What the last RESET of the old generation asked for."""
 
 
 class MemoryPlayer:
     """A player whose calls the host asks for instead of receiving them; see `open_player`."""
 
-    def __init__(self, player: Player, delays: Delays | None, faults: FaultyPlayer | None = None) -> None:
+    def __init__(self, player: Played, delays: Delays | None, faults: FaultyPlayer | None = None) -> None:
         self._player = player
         self._delays = delays
         self._faults = faults
@@ -80,11 +100,15 @@ def open_player(
 ) -> MemoryPlayer:
     """A new player of `spec`, whatever its link. `env_id` names the journal; raises OSError if that will not open.
 
+    A recording that is none, or damaged, raises CassetteError, an OSError.
     env_id and incarnation: whom the faults of `spec` are meant for. body: what they can be done to, by default nothing
     but this object; report: gets a line when one happens for the first time.
     """
-    journal = None if spec.journal is None else Journal(spec.journal, env_id)
     delays = None if spec.delay_ms is None else Delays(spec.delay_ms, seed=spec.seed, env_id=env_id)
+    if spec.scene == REPLAY and spec.file is not None:
+        cassette = open_cassette(found_cassette(spec.file, env_id=env_id, life=incarnation))
+        return MemoryPlayer(ReplayPlayer(cassette, is_tolerant=spec.tolerant), delays)
+    journal = None if spec.journal is None else Journal(spec.journal, env_id)
     if not spec.faults.faults:
         return MemoryPlayer(_player(spec, journal, None), delays)
     clock = FaultClock(spec.faults, Who(env_id, incarnation), report=report)

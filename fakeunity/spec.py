@@ -15,6 +15,12 @@
 | fault | see `faults.plan` | what the player does wrong, and when; several, joined by `;` or given again |
 | fault_once | folder | remembers the faults that only one player is to have |
 
+`fake:replay?file=FILE` is the player in a recording, see `cassettes`. Beside `link`, `delay_ms` and `file` it takes:
+
+| key | value | meaning |
+|---|---|---|
+| tolerant | yes or no | whether values of actions and seeds may differ from the recording; default no |
+
 `,` may stand for `&`; a comma, ampersand or percent sign within a value is written %2C, %26, %25.
 """
 
@@ -30,6 +36,7 @@ from types import MappingProxyType
 from typing import Literal
 from urllib.parse import quote, unquote
 
+from fakeunity.cassettes.places import found_cassette
 from fakeunity.errors import SpecError
 from fakeunity.faults.plan import FaultPlan, parse_plan
 from fakeunity.nearest import unknown_word
@@ -37,6 +44,8 @@ from fakeunity.protocols import CHANNELS_LAST_PACKAGE, NEWEST, PROTOCOLS, Protoc
 from fakeunity.scenes.catalogue import AGENTS_MAX, SCENES
 
 SCHEME = "fake:"
+REPLAY = "replay"
+REPLAY_KEYS = frozenset(("link", "delay_ms", "file", "tolerant"))
 DELAY_MS_MAX = 3_600_000.0
 DELAY_MS = re.compile(r"[0-9]+(\.[0-9]+)?-[0-9]+(\.[0-9]+)?")
 PACKAGE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
@@ -61,6 +70,8 @@ class PlayerSpec:
     stack: int = 1
     academy_steps: int = 0
     faults: FaultPlan = FaultPlan()
+    file: Path | None = None
+    tolerant: bool = False
 
     @property
     def version(self) -> Protocol:
@@ -83,7 +94,7 @@ class PlayerSpec:
 
     def options(self) -> dict[str, str]:
         """Every key that is set, with its value as a user would write it; `from_options` reads it back."""
-        options = {"agents": str(self.agents), "seed": str(self.seed)}
+        options = {"agents": str(self.agents), "seed": str(self.seed)} if self.scene != REPLAY else {}
         if self.link != "grpc":
             options["link"] = self.link
         if self.delay_ms is not None:
@@ -104,6 +115,10 @@ class PlayerSpec:
             options["fault"] = str(self.faults)
         if self.faults.once_folder is not None:
             options["fault_once"] = str(self.faults.once_folder)
+        if self.file is not None:
+            options["file"] = str(self.file)
+        if self.tolerant:
+            options["tolerant"] = "yes"
         return options
 
     def url(self) -> str:
@@ -147,9 +162,9 @@ def from_options(scene: str, pairs: Iterable[tuple[str, str]], base: PlayerSpec 
 
     Raises SpecError for an unknown scene or key, a repeated key, or a value outside its range.
     """
-    if scene not in SCENES:
-        raise SpecError(unknown_word("scene", scene, SCENES))
-    spec = base if base is not None else PlayerSpec(scene, SCENES[scene].agents)
+    if scene not in SCENES and scene != REPLAY:
+        raise SpecError(unknown_word("scene", scene, (*SCENES, REPLAY)))
+    spec = base if base is not None else PlayerSpec(scene, SCENES[scene].agents if scene in SCENES else 1)
     seen: set[str] = set()
     for key, value in _with_faults_joined(pairs):
         if key not in READERS:
@@ -158,7 +173,10 @@ def from_options(scene: str, pairs: Iterable[tuple[str, str]], base: PlayerSpec 
             raise SpecError(f"key {key!r} is given twice; give it once")
         seen.add(key)
         spec = READERS[key](spec, value)
-    _check_together(spec)
+    if scene == REPLAY:
+        _check_replay(spec, seen)
+    else:
+        _check_together(spec)
     return spec
 
 
@@ -169,8 +187,21 @@ def _with_faults_joined(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str
     return [pair for pair in pairs if pair[0] != "fault"] + ([("fault", ";".join(faults))] if faults else [])
 
 
+def _check_replay(spec: PlayerSpec, given: set[str]) -> None:
+    """Raises SpecError for what a recording does not leave open, and for no recording."""
+    wrong = sorted(given - REPLAY_KEYS)
+    if wrong:
+        raise SpecError(f"a recorded player takes {', '.join(sorted(REPLAY_KEYS))}, not {wrong[0]!r}")
+    if spec.file is None:
+        raise SpecError(f"which recording? write {SCHEME}{REPLAY}?file=FILE, or `replay FILE` on the command line")
+    if not found_cassette(spec.file, env_id=0, life=0).is_file():
+        raise SpecError(f"file={str(spec.file)!r}: there is no such recording; `--record FILE` of a training makes one")
+
+
 def _check_together(spec: PlayerSpec) -> None:
     """Raises SpecError for values that are right by themselves and wrong together."""
+    if spec.file is not None or spec.tolerant:
+        raise SpecError(f"file and tolerant are for recordings: {SCHEME}{REPLAY}?file=FILE")
     spec.faults.require(spec.link)
     card, protocol = SCENES[spec.scene], spec.protocol
     if spec.version.rank < PROTOCOLS[card.since].rank:
@@ -265,6 +296,18 @@ def _fault_once(spec: PlayerSpec, value: str) -> PlayerSpec:
     return replace(spec, faults=replace(spec.faults, once_folder=Path(value)))
 
 
+def _file(spec: PlayerSpec, value: str) -> PlayerSpec:
+    if not value:
+        raise SpecError("file='': expected a recording")
+    return replace(spec, file=Path(value))
+
+
+def _tolerant(spec: PlayerSpec, value: str) -> PlayerSpec:
+    if value not in ("yes", "no"):
+        raise SpecError(unknown_word("answer to tolerant", value, ("yes", "no")))
+    return replace(spec, tolerant=value == "yes")
+
+
 READERS: Mapping[str, Callable[[PlayerSpec, str], PlayerSpec]] = MappingProxyType(
     {
         "agents": _agents,
@@ -279,5 +322,7 @@ READERS: Mapping[str, Callable[[PlayerSpec, str], PlayerSpec]] = MappingProxyTyp
         "academy_steps": _academy_steps,
         "fault": _fault,
         "fault_once": _fault_once,
+        "file": _file,
+        "tolerant": _tolerant,
     }
 )

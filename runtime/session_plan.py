@@ -32,6 +32,7 @@ from runtime.settings.model import (
 
 if TYPE_CHECKING:
     from runtime.players.factories import MemoryPlayerFactory, UnityPlayerFactory
+    from runtime.players.recording import RecordTo
 
 NO_LIMIT_S = 10.0 * 365 * 24 * 3600
 ASYNC_VERSIONS_KEPT = 3
@@ -131,7 +132,11 @@ def start_worker(launch: Launch, marker: str) -> StartWorker:
 
 def player_factory_for(launch: Launch, marker: str) -> UnityPlayerFactory | MemoryPlayerFactory:
     """How EnvWorkers get their players."""
-    from runtime.players.factories import MemoryPlayerFactory, UnityPlayerFactory  # noqa: PLC0415 - see player_target
+    from runtime.players.factories import (  # noqa: PLC0415 - see player_target
+        LinkExtras,
+        MemoryPlayerFactory,
+        UnityPlayerFactory,
+    )
     from runtime.players.side_channels import EngineSettings  # noqa: PLC0415
 
     settings, env = launch.settings, launch.settings.environment
@@ -144,8 +149,9 @@ def player_factory_for(launch: Launch, marker: str) -> UnityPlayerFactory | Memo
         capture_frame_rate=settings.engine.capture_frame_rate,
     )
     target = player_target(settings)
+    extras = LinkExtras(open_tap=recording(settings, launch.first_incarnation))
     if target.is_in_memory and target.text is not None:
-        return MemoryPlayerFactory(target=target.text, engine=engine, num_areas=env.num_areas)
+        return MemoryPlayerFactory(target=target.text, engine=engine, num_areas=env.num_areas, extras=extras)
     return UnityPlayerFactory(
         target=target.text,
         engine=engine,
@@ -156,6 +162,21 @@ def player_factory_for(launch: Launch, marker: str) -> UnityPlayerFactory | Memo
         no_graphics_monitor=env.no_graphics_monitor,
         num_areas=env.num_areas,
         bind=env.bind or "",
+        extras=extras,
+    )
+
+
+def recording(settings: RunSettings, first_incarnation: int = 0) -> RecordTo | None:
+    """Where `--record` writes; None without it."""
+    if settings.record is None:
+        return None
+    from runtime.players.recording import RecordTo  # noqa: PLC0415 - see player_target
+
+    return RecordTo(
+        file=str(Path(settings.record).absolute()),
+        environments=settings.environment.num_envs,
+        first_incarnation=first_incarnation,
+        target=player_target(settings).text or "Editor",
     )
 
 

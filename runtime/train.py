@@ -48,10 +48,10 @@ def _say_error(console: Console, text: str) -> None:
 
 def _settings(argv: Sequence[str]) -> RunSettings:
     from fakeunity.scenes.catalogue import SCENES
-    from fakeunity.spec import parse_url
+    from fakeunity.spec import REPLAY, parse_url
 
     around = Surroundings(
-        scenes=frozenset(SCENES),
+        scenes=frozenset((*SCENES, REPLAY)),
         rng=random.SystemRandom(),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         check_scene_url=parse_url,

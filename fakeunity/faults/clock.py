@@ -10,11 +10,11 @@ from pathlib import Path
 from fakeunity.faults.plan import Fault, FaultPlan, Moment, Who
 
 
-class Silence(Exception):  # noqa: N818 - nothing is wrong: it unwinds a player that hangs on purpose
+class HangOrderedError(Exception):
     """The player hangs, before its world has moved."""
 
 
-class Crash(Exception):  # noqa: N818 - as above: it unwinds a player that crashes on purpose
+class CrashOrderedError(Exception):
     """The player crashes, before its world has moved. how: the exit code or the signal's name."""
 
     def __init__(self, how: str) -> None:
@@ -59,11 +59,11 @@ class FaultClock:
                 yield fault
 
     def interrupt(self) -> None:
-        """Raises Crash or Silence when one is due before the world moves."""
+        """Raises CrashOrderedError or HangOrderedError when one is due before the world moves."""
         for fault in self.due("crash", "hang", before=True):
             if fault.verb == "crash":
-                raise Crash(str(fault.value("how")))
-            raise Silence
+                raise CrashOrderedError(str(fault.value("how")))
+            raise HangOrderedError
 
     def _note(self, fault: Fault) -> None:
         self.fired.append(f"{fault} (exchange {self._exchange})")

@@ -6,7 +6,7 @@ import math
 import random
 from typing import Protocol
 
-from fakeunity.faults.clock import Crash, FaultClock, Silence
+from fakeunity.faults.clock import CrashOrderedError, FaultClock, HangOrderedError
 from fakeunity.faults.plan import Fault
 from fakeunity.faults.wire import SPOILERS, spoiled
 
@@ -46,8 +46,8 @@ class HostedBody:
     """A player inside somebody else's process: it can fail and be silent, and nothing else."""
 
     def crash(self, how: str) -> None:
-        """Raises Crash."""
-        raise Crash(how)
+        """Raises CrashOrderedError."""
+        raise CrashOrderedError(how)
 
     def flood(self, mib: float) -> None:
         """Refused when the player is opened."""
@@ -107,9 +107,9 @@ class FaultyPlayer:
         self._clock.begin_exchange()
         try:
             call = self._player.reply(message)
-        except Silence:
+        except HangOrderedError:
             return self._silent()
-        except Crash as crash:
+        except CrashOrderedError as crash:
             self._body.crash(crash.how)
             raise
         if call is None:

@@ -22,7 +22,7 @@ from runtime.players.process import PlayerProcess
 from runtime.players.replies import CLOSING
 from runtime.players.server import ExchangeServer
 
-_EXIT_WORDS_S = 1.0
+_EXIT_WORDS_S = 3.0
 logger = logging.getLogger(__name__)
 
 

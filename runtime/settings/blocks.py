@@ -60,6 +60,7 @@ class RuntimeBlock:
     restart_envs_at: int | None
     bind: str | None
     deterministic: bool
+    record: str | None
     is_base_port_fixed: bool
 
 
@@ -75,6 +76,7 @@ def read_runtime(block: Section, findings: Findings) -> RuntimeBlock:
         restart_envs_at=block.take("restart_envs_at", steps, None),
         bind=block.take("bind", kinds.optional(kinds.address()), None),
         deterministic=block.take("deterministic", kinds.boolean(), False),
+        record=block.take("record", kinds.optional(kinds.text("a file")), None),
         is_base_port_fixed=block.take("base_port_fixed", kinds.boolean(), True),
     )
     block.ignore("player_seeds")  # written for people to read; a new run derives its own

@@ -105,6 +105,7 @@ def _read(root: Section, around: Surroundings, findings: Findings, scene: str | 
         stop_at=ours.stop_at,
         restart_envs_at=ours.restart_envs_at,
         deterministic=ours.deterministic,
+        record=ours.record,
         debug=root.take("debug", kinds.boolean(), False),
     )
     root.close()

@@ -122,6 +122,7 @@ def _ours(settings: RunSettings, player_seeds: Mapping[int, Sequence[int]]) -> d
         "bind": settings.environment.bind,
         "base_port_fixed": settings.environment.is_base_port_fixed,
         "deterministic": settings.deterministic,
+        "record": settings.record,
         "player_seeds": {str(env_id): list(seeds) for env_id, seeds in sorted(player_seeds.items())},
     }
 

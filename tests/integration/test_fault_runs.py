@@ -1,4 +1,4 @@
-"""Whole runs of the training command whose players do wrong: restarted within the budget, or refused with exit code 3."""
+"""Whole runs of the training command whose players do wrong: restarted within the budget, or refused with code 3."""
 
 import contextlib
 import io

@@ -92,7 +92,7 @@ def test_silence_in_memory_is_a_time_out_too(fault: str, words: str) -> None:
 
 @pytest.mark.parametrize("fault", ["crash:9@reset", "crash:9@step=3", "crash:9@step=3+before"])
 def test_a_crash_in_memory_is_a_death_too(fault: str) -> None:
-    loss(PlayerDiedError, "failed: Crash: a crash that was asked for: 9", faulty_memory_link(fault))
+    loss(PlayerDiedError, "failed: CrashOrderedError: a crash that was asked for: 9", faulty_memory_link(fault))
 
 
 @pytest.mark.parametrize("fault", NO_MESSAGES)

@@ -10,7 +10,7 @@ import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 
-from fakeunity.faults.clock import Crash
+from fakeunity.faults.clock import CrashOrderedError
 from fakeunity.faults.plan import FaultPlan
 from fakeunity.memory import MemoryPlayer, open_player
 from fakeunity.spec import parse_url
@@ -30,7 +30,7 @@ class Deeds:
 
     def crash(self, how: str) -> None:
         self.done.append(("crash", how))
-        raise Crash(how)
+        raise CrashOrderedError(how)
 
     def flood(self, mib: float) -> None:
         self.done.append(("flood", mib))
@@ -118,7 +118,7 @@ def test_a_crash_comes_at_its_phase_and_not_before(phase: str) -> None:
             seen.append(name)
             act()
 
-    with pytest.raises(Crash, match="7"):
+    with pytest.raises(CrashOrderedError, match="7"):
         live()
     assert seen[-1] == {"exchange=4": "step=2"}.get(phase, phase)
     assert deeds.done == [("crash", "7")]
@@ -134,7 +134,7 @@ def test_the_journal_counts_the_step_that_was_taken_and_no_other(
     driver.start()
     driver.steps(2)
     if verb == "crash":
-        with pytest.raises(Crash):
+        with pytest.raises(CrashOrderedError):
             step_call(driver)
     else:
         assert step_call(driver) == b""
@@ -348,7 +348,7 @@ def test_faults_of_other_environments_and_incarnations_do_not_happen() -> None:
         driver.steps(3)
     driver = Driver(open_player(spec, env_id=1, incarnation=2), random_choice(0))
     driver.start()
-    with pytest.raises(Crash):
+    with pytest.raises(CrashOrderedError):
         driver.step()
 
 
