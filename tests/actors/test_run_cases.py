@@ -18,10 +18,11 @@ from runtime.messages import PolicyUpdate
 from runtime.players.factories import UnityPlayerFactory
 from tests.support import crashing_player
 from tests.support.ports import free_port
-from tests.support.training_runs import ROOT, TrainingRun, journal_lines, players_count, short_config
+from tests.support.training_runs import ROOT, TrainingRun, players_count, short_config
 
 RUN_S_MAX = 200.0
 GAP_S_MAX = 1.0
+CALM_EXCHANGES = 150
 
 
 def bot_config(folder: Path, *, max_steps: int = 300) -> str:
@@ -53,33 +54,50 @@ def test_c01_a_player_that_exits_once_is_named_and_it_alone_restarts(tmp_path: P
         assert 0 < summary["unreported_steps_max"] <= 2
 
 
+class Gaps:
+    """The longest pause between two exchanges of each player, as its journal grows."""
+
+    def __init__(self, journal: Path, names: set[str]) -> None:
+        self._journal = journal
+        self._seen = {name: (self.counts()[name], time.monotonic()) for name in names}
+        self.longest_s = dict.fromkeys(names, 0.0)
+
+    def counts(self) -> dict[str, int]:
+        """Exchanges of every player so far."""
+        return {file.name: file.read_bytes().count(b"\n") for file in self._journal.glob("*.jsonl")}
+
+    def look(self) -> dict[str, int]:
+        """Compare with the last look."""
+        counts, now_s = self.counts(), time.monotonic()
+        for name, (count, since_s) in self._seen.items():
+            self.longest_s[name] = max(self.longest_s[name], now_s - since_s)
+            if counts[name] > count:
+                self._seen[name] = (counts[name], now_s)
+        return counts
+
+
 def test_c01_the_other_players_keep_stepping_while_one_is_started_again(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     config = short_config(tmp_path, max_steps=1_000_000, buffer_size=100_000)
     command = [str(config), "--env", f"fake:constant?agents=1&journal={journal}&delay_ms=2-4", "--num-envs", "4"]
     with TrainingRun(tmp_path, *command, "--base-port", str(free_port())) as run:
-
-        def exchanges() -> dict[str, int]:
-            return {file.name: len(journal_lines(file)) for file in journal.glob("*.jsonl")}
-
-        assert run.until(lambda: len(exchanges()) == 4 and min(exchanges().values()) > 100, RUN_S_MAX), run.text
-        before = set(exchanges())
-        (victim,) = [name for name in before if name.startswith("2-")]
+        calm, after = Gaps(journal, set()), CALM_EXCHANGES
+        assert run.until(lambda: len(calm.counts()) == 4 and min(calm.counts().values()) > 50, RUN_S_MAX), run.text
+        calm = Gaps(journal, set(calm.counts()))
+        assert run.until(lambda: min(calm.look().values()) > 50 + after, RUN_S_MAX), run.text
+        (victim,) = [name for name in calm.counts() if name.startswith("2-")]
+        others = set(calm.counts()) - {victim}
         psutil.Process(int(victim.removesuffix(".jsonl").partition("-")[2])).kill()
-        gaps = dict.fromkeys(before - {victim}, 0.0)
-        seen = {name: (exchanges()[name], time.monotonic()) for name in gaps}
+        gaps = Gaps(journal, others)
 
         def is_back() -> bool:
-            now, counted = time.monotonic(), exchanges()
-            for name, (count, since_s) in seen.items():
-                gaps[name] = max(gaps[name], now - since_s)
-                if counted[name] > count:
-                    seen[name] = (counted[name], now)
-            return any(count > 100 for name, count in counted.items() if name not in before)
+            return any(count > after for name, count in gaps.look().items() if name not in {victim, *others})
 
         assert run.until(is_back, RUN_S_MAX), run.text
-        assert max(gaps.values()) < GAP_S_MAX, gaps
-        assert len(exchanges()) == 5
+        # On a machine that is busy with other things, gaps are long without any loss.
+        limit_s = max(GAP_S_MAX, 3.0 * max(calm.longest_s.values()))
+        assert max(gaps.longest_s.values()) < limit_s, (calm.longest_s, gaps.longest_s)
+        assert len(gaps.counts()) == 5
 
 
 def test_c03_a_killed_worker_is_rebuilt_also_when_it_is_the_only_one(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Kills processes of real runs at random instants and checks what is promised then.
 
-`python -m tests.soak.kills --victim {launcher,worker,player,holder} --count 30 --seed N [--at SECONDS] [--keep]`
+`python -m tests.soak.kills --victim {launcher,worker,player,holder} [--count 30] [--seed N] [--at S] [--keep] [-- ...]`
 
 Each kill happens in a run of its own, at an instant drawn uniformly from the whole life of an undisturbed one:
 start-up, updates and saves included. A victim that is not there yet is killed the moment it appears. A kill that comes
@@ -47,9 +47,13 @@ class BrokenPromiseError(AssertionError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """The runs in which something is killed. lasts_s: how long an undisturbed one takes, 0 if it is to be measured."""
+    """The runs in which something is killed.
+
+    lasts_s: how long an undisturbed one takes, 0 if it is to be measured. more: further arguments of the command.
+    """
 
     lasts_s: float = 0.0
+    more: tuple[str, ...] = ()
     delay_ms: str = "1-3"
     max_steps: int = 6000
     checkpoint_interval: int = 1000
@@ -58,7 +62,7 @@ class Life:
         """One run."""
         return short_run(
             folder,
-            *("--seed", str(seed)),
+            *("--seed", str(seed), *self.more),
             delay_ms=self.delay_ms,
             max_steps=self.max_steps,
             checkpoint_interval=self.checkpoint_interval,
@@ -247,6 +251,7 @@ def kills(
             kill = kill_once(victim, life, place, instant_s, rng)
         except AssertionError as error:
             again = f"python -m tests.soak.kills --victim {victim} --count 1 --seed {seed} --at {instant_s:.3f} --keep"
+            again += " -- " + " ".join(life.more) if life.more else ""
             raise BrokenPromiseError(f"{error}\nseed {seed}, draw {number}; reproduce: {again}") from error
         if not keeps:
             shutil.rmtree(place, ignore_errors=True)
@@ -281,11 +286,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10_000))
     parser.add_argument("--at", type=float, help="kill at this second of each run instead of a drawn one")
     parser.add_argument("--keep", action="store_true", help="keep the folders of the runs")
+    parser.add_argument("more", nargs="*", help="after `--`: further arguments of the training command")
     options = parser.parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="kills-"))
     sys.stdout.write(f"seed {options.seed}, in {folder}\n")
     try:
-        life = Life(lasts_s=options.at or 0.0)
+        life = Life(lasts_s=options.at or 0.0, more=tuple(options.more))
         if options.at is None:
             life = measured(life, folder / "undisturbed")
             sys.stdout.write(f"an undisturbed run takes {life.lasts_s:.1f} s and counts what its players count\n")
