@@ -1,0 +1,1 @@
+"""The decision machines, one module each: every branch of what they decide."""

@@ -1,0 +1,76 @@
+"""How many env steps a round takes, from what was accepted alone."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.decisions.planning import EMPTY_ROUND_STEPS, round_steps
+from runtime.learner import BrainProgress
+from tests.support.builders_messages import progress
+
+
+def steps_of(
+    progress: dict[str, BrainProgress],
+    *pending: dict[str, int],
+    steps_max: int = 100,
+    until: int | None = None,
+    taken: int = 0,
+) -> int:
+    return round_steps(progress, pending, steps_max=steps_max, until_agent_steps=until, agent_steps=taken)
+
+
+def test_a_round_fills_the_buffer_and_no_more() -> None:
+    assert steps_of(progress(buffered=40, buffer_size=100), {"Walker": 3}, {"Walker": 3}) == 10
+
+
+def test_a_round_ends_at_max_steps_rounded_up() -> None:
+    assert steps_of(progress(steps=993, max_steps=1000), {"Walker": 2}) == 4
+
+
+def test_a_round_ends_at_the_next_stop() -> None:
+    assert steps_of(progress(), {"Walker": 4}, until=30, taken=10) == 5
+
+
+def test_a_stop_that_is_behind_limits_nothing() -> None:
+    assert steps_of(progress(), {"Walker": 1}, until=10, taken=10) == 100
+
+
+def test_the_behavior_that_fills_first_decides() -> None:
+    both = progress("A", buffer_size=100) | progress("B", buffer_size=30)
+    assert steps_of(both, {"A": 2, "B": 3}) == 10
+
+
+def test_finished_unknown_and_absent_behaviors_decide_nothing() -> None:
+    behaviors = progress("A", steps=5, max_steps=5) | progress("B") | progress("D", buffer_size=50)
+    assert steps_of(behaviors, {"A": 7, "B": 0, "C": 9, "D": 1}) == 50
+
+
+def test_without_agents_a_round_is_short() -> None:
+    assert steps_of(progress(), {"Walker": 0}) == EMPTY_ROUND_STEPS
+    assert steps_of(progress(), steps_max=4) == 4
+
+
+def test_a_full_buffer_still_lets_a_round_take_one_step() -> None:
+    assert steps_of(progress(buffered=120, buffer_size=100), {"Walker": 8}) == 1
+
+
+@given(
+    waiting=st.lists(st.integers(0, 5), min_size=1, max_size=4),
+    buffered=st.integers(0, 60),
+    steps_max=st.integers(1, 30),
+    until=st.none() | st.integers(0, 40),
+)
+def test_a_round_has_a_step_at_least_and_steps_max_at_most_and_never_overshoots_by_more_than_one(
+    waiting: list[int], buffered: int, steps_max: int, until: int | None
+) -> None:
+    steps = steps_of(
+        progress(buffered=buffered, buffer_size=50),
+        *({"Walker": each} for each in waiting),
+        steps_max=steps_max,
+        until=until,
+    )
+    assert 1 <= steps <= steps_max
+    if sum(waiting) and steps > 1:
+        assert buffered + (steps - 1) * sum(waiting) < 50
+        assert until is None or not until or (steps - 1) * sum(waiting) < until
