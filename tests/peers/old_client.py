@@ -70,6 +70,7 @@ def drive(file_name: str, port: int, steps: int, parameters: dict[str, float]) -
                 memory={name: made[1] for name, made in chosen.items()},
                 text_action={name: made[2] for name, made in chosen.items()},
             )
+        seen.append([env.global_done, {name: noted(info) for name, info in infos.items()}])
         infos = env.reset(train_mode=False)
         seen.append([env.global_done, {name: noted(info) for name, info in infos.items()}])
         return {
