@@ -112,7 +112,7 @@ class DemonstrationRecorder:
             return
         pair = pb2.AgentInfoActionPairProto(agent_info=self._info_gen2(rows, row, reward))
         pair.agent_info.done, pair.agent_info.max_step_reached = True, interrupted
-        pair.action_info.SetInParent()
+        self._set_action(pair.action_info, ())
         self._count(reward, done=True)
         self._write(pair.SerializeToString())
 
@@ -124,19 +124,27 @@ class DemonstrationRecorder:
             record = _info_gen1(self._brain, [each[row] for each in rows.observations], mask)
             record.id, record.reward, record.done = int(rows.agents[row]), reward, end is not None
             record.max_step_reached = end is not None and end.interrupted
-            width = self._brain.action_spec.continuous_size + self._brain.action_spec.discrete_size
-            record.stored_vector_actions.extend(self._previous or [0.0] * width)
+            record.stored_vector_actions.extend(self._previous or [0.0] * self._width)
             self._previous = list(action)
             self._write(record.SerializeToString())
         else:
             pair = pb2.AgentInfoActionPairProto(agent_info=self._info_gen2(rows, row, reward))
             pair.agent_info.action_mask.extend([] if mask is None else (~mask).tolist())
-            split = self._brain.action_spec.continuous_size
-            pair.action_info.vector_actions_deprecated.extend(action)
-            pair.action_info.continuous_actions.extend(action[:split])
-            pair.action_info.discrete_actions.extend(int(each) for each in action[split:])
+            self._set_action(pair.action_info, action)
             self._write(pair.SerializeToString())
         self._count(reward, done=end is not None)
+
+    @property
+    def _width(self) -> int:
+        return self._brain.action_spec.continuous_size + self._brain.action_spec.discrete_size
+
+    def _set_action(self, proto: pb2.AgentActionProto, action: Sequence[float]) -> None:
+        """Zeros where nothing was done: loaders read an action of full width out of every record."""
+        numbers = action or [0.0] * self._width
+        split = self._brain.action_spec.continuous_size
+        proto.vector_actions_deprecated.extend(numbers)
+        proto.continuous_actions.extend(numbers[:split])
+        proto.discrete_actions.extend(int(each) for each in numbers[split:])
 
     def _info_gen2(self, rows: DecisionRows | TerminalRows, row: int, reward: float) -> pb2.AgentInfoProto:
         info = pb2.AgentInfoProto(

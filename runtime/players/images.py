@@ -7,6 +7,7 @@ by the version of the package, in this order; everything behind this room sees c
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import struct
@@ -70,7 +71,7 @@ def is_channels_last(
     height and width. package_version: of the player's com.unity.ml-agents. Without any of them the smaller end of the
     shape is taken for the channels.
     """
-    if len(picture) >= _HEADER_BYTES and picture.startswith(SIGNATURE):
+    with contextlib.suppress(ValueError):  # what is wrong with a picture is told when it is decoded
         size = picture_size(picture)
         fits = shape[:2] == size, shape[1:] == size
         if fits[0] != fits[1]:

@@ -160,6 +160,33 @@ def test_c20_a_reward_that_is_not_finite_is_named(field: str, done: bool) -> Non
         decode(output_message([Moment(brain, (bad,))], announced=[brain]))
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+def test_c20_on_request_numbers_that_are_not_finite_become_zero_and_are_counted(bad: float) -> None:
+    brain = simple_brain(sizes=(1, 2))
+    good = Agent(id=2, observations=((1.0,), (2.0, 3.0)), reward=4.0)
+    odd = Agent(id=3, observations=((bad,), (5.0, bad)), reward=bad, group_reward=bad)
+    message = output_message([Moment(brain, (good, odd, replace(odd, id=4, done=True)))])
+    reply, _ = decode_reply(message, known_of(brain), Guard(PLACE, "zero"))
+    info = reply.infos["Bot"]
+    assert info.vector_observations.tolist() == [[1.0, 2.0, 3.0], [0.0, 5.0, 0.0]]
+    assert info.rewards.tolist() == [4.0, 0.0]
+    assert info.decisions.group_rewards.tolist() == [0.0, 0.0]
+    assert info.terminals.observations[1].tolist() == [[5.0, 0.0]]
+    assert reply.replaced_numbers == 8
+
+
+def test_goals_and_buffers_keep_their_type_and_properties() -> None:
+    specs = ObservationSpec((3,), (1,), 1, "goal"), ObservationSpec((4, 2), (4, 1), 0, "buffer")
+    brain = BrainParameters(BrainName("Bot"), specs, ActionSpec(1))
+    agent = Agent(id=1, observations=((1.0, 0.0, 0.0), (1.0, 2.0, 3.0, 4.0, 0.0, 0.0, 0.0, 0.0)))
+    message = output_message([Moment(brain, (agent,))], announced=[brain])
+    observations = message.unity_output.rl_output.agentInfos["Bot"].value[0].observations
+    observations[0].observation_type = pb.ObservationTypeProto.GOAL_SIGNAL
+    reply, _ = decode(message)
+    assert reply.brains[0].observation_specs == specs
+    assert reply.infos["Bot"].observations[1].tolist() == [[[1, 2], [3, 4], [0, 0], [0, 0]]]
+
+
 def test_two_decisions_of_one_agent_are_refused() -> None:
     brain = simple_brain()
     agents = tuple(simple_agent(brain, each) for each in (1, 7, 7))

@@ -187,6 +187,12 @@ def test_numbers_that_are_no_picture_are_not_made_one() -> None:
     ("observation", "words"),
     [
         (pb.ObservationProto(shape=[4, 6, 3], compression_type=PNG, compressed_data=b"x"), "not a PNG file"),
+        (
+            pb.ObservationProto(
+                shape=[4, 6, 3], compression_type=PNG, compressed_data=b"\x89PNG\r\n\x1a\n" + bytes(30)
+            ),
+            "without a header",
+        ),
         (pb.ObservationProto(shape=[4], compression_type=PNG, compressed_data=b"x"), "only images may be PNG files"),
         (pb.ObservationProto(shape=[4, 6, 3], compressed_data=b"x"), "compressed data of type 0"),
     ],

@@ -1,0 +1,1 @@
+"""Fuzzing of what players and files can make us read."""

@@ -1,0 +1,68 @@
+"""Fuzzes one target: `python -m tests.fuzz.run TARGET [--executions N] [--seed N]`; `--atheris`: guided by coverage.
+
+Without atheris, seeded mutations of good bytes are tried; the seed and the number of the execution replay a finding.
+Prints how many executions were accepted and refused, and the slowest one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import random
+import sys
+import time
+from collections.abc import Sequence
+
+from tests.fuzz.mutation import mutated
+from tests.fuzz.targets import TARGETS, Target
+
+
+def execute(target: Target, body: bytes) -> bool:
+    """Whether the target takes the bytes. Whatever it raises and does not declare is a finding, and is raised."""
+    try:
+        target.run(body)
+    except target.errors:
+        return False
+    return True
+
+
+def fuzz(target: Target, *, executions: int, seed: int) -> tuple[int, float]:
+    """How many of so many mutations were taken, and the longest execution in seconds. Raises what is found."""
+    rng = random.Random(seed)
+    taken, slowest_s = 0, 0.0
+    for number in range(executions):
+        body = mutated(rng, target.seeds)
+        began = time.perf_counter()
+        try:
+            taken += execute(target, body)
+        except BaseException:
+            sys.stderr.write(f"seed {seed}, execution {number}: {body.hex()}\n")
+            raise
+        slowest_s = max(slowest_s, time.perf_counter() - began)
+    return taken, slowest_s
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit code 0 when nothing was found; a finding is raised."""
+    parser = argparse.ArgumentParser(prog="tests.fuzz.run")
+    parser.add_argument("target", choices=sorted(TARGETS))
+    parser.add_argument("--executions", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--atheris", action="store_true", help="guided by coverage; needs the atheris package")
+    options, rest = parser.parse_known_args(arguments)
+    target = TARGETS[options.target]
+    if options.atheris:
+        atheris = importlib.import_module("atheris")
+        atheris.instrument_all()
+        atheris.Setup([sys.argv[0], *rest], lambda body: execute(target, body))
+        atheris.Fuzz()
+        return 0
+    taken, slowest_s = fuzz(target, executions=options.executions, seed=options.seed)
+    sys.stdout.write(
+        f"{options.target}: {options.executions} executions, {taken} taken, slowest {slowest_s * 1000:.1f} ms\n"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
