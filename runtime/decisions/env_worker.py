@@ -11,6 +11,7 @@ when a slot changes, so stale ones (another incarnation) are dropped and counted
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import assert_never
 
 from runtime.decisions.effects import (
     CONTROLLER,
@@ -125,6 +126,7 @@ def _about_slot(state: WorkerState, message: SlotMessage, pid: int, now_s: float
             return _reset(state, before, slot, message)
         case PlayerClosed():
             return _end_slots(with_slot(state, slot))
+    assert_never(message)
 
 
 def _connected(state: WorkerState, slot: Slot, message: PlayerConnected, pid: int) -> tuple[WorkerState, Effects]:

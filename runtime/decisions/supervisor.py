@@ -221,8 +221,6 @@ def _restart_part(
 
 
 def _deny(state: SupervisorState, cause: str) -> tuple[SupervisorState, Effects]:
-    if state.denied:
-        return state, ()
     return replace(state, denied=True), (Send(CONTROLLER, RestartDenied(run=state.options.run, cause=cause)),)
 
 
