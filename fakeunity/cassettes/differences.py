@@ -15,7 +15,7 @@ from fakeunity.errors import TrainerMistakeError
 from runtime.players.wire import communicator_gen1_pb2 as gen1
 from runtime.players.wire import communicator_pb2 as pb
 
-DIFFERENCES_MAX = 20
+DIFFERENCES_MAX = 10
 TEXT_MAX = 4000
 _ACTION_NUMBERS = (
     "vector_actions",

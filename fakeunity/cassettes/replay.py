@@ -81,10 +81,12 @@ class ReplayPlayer:
             return
         self._has_ended = True
         places = "\n".join(f"  {line}" for line in found)
+        # Whoever sees only the last lines of a player's log sees the places.
         raise DeviationError(
-            f"exchange {self._exchange}: the trainer deviates from {self._cassette.path}:\n{places}\n"
+            f"exchange {self._exchange}: the trainer deviates from {self._cassette.path}\n"
             f"recorded:\n{text_of(recorded, generation=generation)}\n"
-            f"the trainer says:\n{text_of(said, generation=generation)}"
+            f"the trainer says:\n{text_of(said, generation=generation)}\n"
+            f"exchange {self._exchange} differs from {self._cassette.path.name}:\n{places}"
         )
 
     def _end(self, reason: str) -> TapeEndError:

@@ -94,6 +94,8 @@ class GrpcPlayerLink:
                 self.on_note(text)
             self._say(answer)
             self._talk.hear_ready(await self._start_call(began))
+        except PlayerDiedError as error:
+            raise await self._death(error) from error
         finally:
             if note is not None:
                 note.cancel()
