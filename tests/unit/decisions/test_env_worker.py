@@ -10,9 +10,6 @@ from runtime.decisions.effects import (
     ClosePlayer,
     Finish,
     OpenPlayer,
-    PlayerClosed,
-    PlayerConnected,
-    PlayerFailed,
     PlayerReplied,
     Report,
     ResetPlayer,
@@ -23,7 +20,7 @@ from runtime.decisions.effects import (
     StepPlayer,
     TimerFired,
 )
-from runtime.decisions.env_worker import HEARTBEAT_S, EnvWorkerCore
+from runtime.decisions.env_worker import HEARTBEAT_S
 from runtime.decisions.env_worker_state import Phase, Slot
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId, Incarnation
@@ -36,6 +33,8 @@ from runtime.messages import (
     WorkerAlive,
     WorkerReady,
 )
+from tests.support.bench_worker import WorkerBench as Bench
+from tests.support.bench_worker import closed, connected, failed, replied
 from tests.support.builders_messages import (
     OTHER_RUN,
     WALKER,
@@ -47,58 +46,10 @@ from tests.support.builders_messages import (
     reset_request,
     sent,
     start_player,
-    start_worker,
     status,
     step_grant,
     stop_request,
 )
-
-
-def connected(env_id: int = 0, incarnation: int = 0, *, brains: tuple[str, ...] = ()) -> PlayerConnected:
-    found = tuple(brain(name) for name in brains)
-    return PlayerConnected(EnvId(env_id), Incarnation(incarnation), 50 + env_id, {"gravity": 9.8}, found)
-
-
-def replied(env_id: int = 0, incarnation: int = 0, **pending: int) -> PlayerReplied:
-    return PlayerReplied(EnvId(env_id), Incarnation(incarnation), pending or {WALKER: 1})
-
-
-def failed(env_id: int = 0, incarnation: int = 0, *, unreported: int = 0) -> PlayerFailed:
-    return PlayerFailed(EnvId(env_id), Incarnation(incarnation), "step", "died", "it has ended", unreported)
-
-
-def closed(env_id: int = 0, incarnation: int = 0) -> PlayerClosed:
-    return PlayerClosed(EnvId(env_id), Incarnation(incarnation))
-
-
-class Bench:
-    """A worker whose players are where a test wants them."""
-
-    def __init__(self, environments: int = 1, *, block_steps_max: int = 10) -> None:
-        start = start_worker((assignment(each) for each in range(environments)), block_steps_max=block_steps_max)
-        self.core = EnvWorkerCore(start, pid=11)
-        self.begun = self.core.begin()
-
-    def take(self, *messages: object, now_s: float = 0.0) -> tuple[object, ...]:
-        """All effects of these messages."""
-        return tuple(effect for each in messages for effect in self.core.handle(each, now_s))
-
-    def slot(self, env_id: int = 0) -> Slot:
-        return self.core.state.slots[EnvId(env_id)]
-
-    def ready(self, env_id: int = 0) -> Bench:
-        """Connected and reset."""
-        self.take(connected(env_id), reset_request(env_id), replied(env_id))
-        return self
-
-    def stepping(self, env_id: int = 0, *, until: int = 5) -> Bench:
-        """In its first step, with the policy there."""
-        self.ready(env_id)
-        if not self.core.state.installed:
-            self.take(policy())
-        self.take(step_grant(env_grant(env_id, until=until)))
-        assert self.slot(env_id).phase is Phase.STEPPING
-        return self
 
 
 def test_a_worker_opens_all_its_players_at_once_and_beats() -> None:

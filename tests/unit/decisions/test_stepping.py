@@ -18,6 +18,8 @@ from runtime.decisions.env_worker_state import Phase
 from runtime.decisions.stepping import GATHER_S, POLICY_ASK_AGAIN_S, VERSIONS_KEPT
 from runtime.experience.brains import EnvId, Incarnation
 from runtime.messages import HolderRestarted, PolicyOverdue, PolicyRequest
+from tests.support.bench_worker import WorkerBench as Bench
+from tests.support.bench_worker import failed, replied
 from tests.support.builders_messages import (
     RUN,
     WALKER,
@@ -28,7 +30,6 @@ from tests.support.builders_messages import (
     step_grant,
     stop_request,
 )
-from tests.unit.decisions.test_env_worker import Bench, failed, replied
 
 ASK_AGAIN = SetTimer(("policy", WALKER), POLICY_ASK_AGAIN_S)
 HOLDER_RESTARTED = HolderRestarted(run=RUN, incarnation=Incarnation(1))

@@ -13,6 +13,7 @@ from runtime.decisions.env_worker_state import TRANSITIONS, Phase, Slot
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId
 from runtime.messages import EnvGrant, ResetRequest
+from tests.support.bench_worker import closed, connected, failed, replied
 from tests.support.builders_messages import (
     WALKER,
     assignment,
@@ -22,7 +23,6 @@ from tests.support.builders_messages import (
     step_grant,
     stop_request,
 )
-from tests.unit.decisions.test_env_worker import closed, connected, failed, replied
 
 MESSAGES: dict[type, Callable[[], object]] = {
     PlayerConnected: connected,

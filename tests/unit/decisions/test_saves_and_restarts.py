@@ -1,0 +1,156 @@
+"""Checkpoints, planned restarts, and what a later run goes on from."""
+
+from __future__ import annotations
+
+import json
+
+from runtime.decisions.controller import ControllerCore
+from runtime.decisions.controller_state import ControllerOptions
+from runtime.decisions.effects import (
+    SUPERVISOR,
+    CutTrajectories,
+    Report,
+    SaveFinished,
+    StartSave,
+)
+from runtime.messages import (
+    HolderFailed,
+    RestartPlayersRequest,
+)
+from tests.support.bench_controller import ControllerBench as Bench
+from tests.support.bench_controller import freely, grants_in, in_round, round_of
+from tests.support.builders_messages import (
+    RUN,
+    WALKER,
+    block,
+    of_type,
+    player_lost,
+    progress,
+    sent,
+    start_player,
+    steps_taken,
+    stop_request,
+    stopped,
+    worker_failed,
+)
+
+WORKER_STOPPED = stopped("worker 0", reason="")
+
+
+# ---- saves
+
+
+def saving() -> Bench:
+    """A checkpoint at 50 agent steps is being written."""
+    bench = in_round(1)
+    bench.progress = progress(steps=60)
+    effects = round_of(bench)
+    assert [each.is_final for each in of_type(effects, StartSave)] == [False]
+    assert grants_in(effects)
+    return bench
+
+
+def test_a_checkpoint_is_written_at_each_multiple_of_its_interval_while_collecting_goes_on() -> None:
+    bench = saving()
+    assert bench.state.next_save == {WALKER: 100}
+    bench.take(SaveFinished(is_final=False))
+    assert not of_type(round_of(bench), StartSave)
+    bench.progress = progress(steps=100)
+    assert of_type(round_of(bench), StartSave)
+
+
+def test_a_checkpoint_that_is_due_while_one_is_written_is_skipped_and_told() -> None:
+    bench = saving()
+    bench.progress = progress(steps=120)
+    effects = round_of(bench)
+    assert not of_type(effects, StartSave)
+    assert [each.text for each in of_type(effects, Report)] == [
+        "a checkpoint is due while the last one is still being written; skipped"
+    ]
+
+
+def test_a_failed_checkpoint_is_told_and_the_run_goes_on() -> None:
+    bench = saving()
+    assert bench.take(SaveFinished(is_final=False, error="full")) == (
+        Report("fault", "the models could not be saved: full"),
+    )
+    assert bench.state.ending is None
+
+
+def test_the_last_save_waits_for_one_that_is_being_written() -> None:
+    bench = saving()
+    bench.take(stop_request())
+    assert not of_type(bench.take(WORKER_STOPPED), StartSave)
+    assert [each.is_final for each in of_type(bench.take(SaveFinished(is_final=False)), StartSave)] == [True]
+
+
+def test_without_training_no_checkpoint_is_written() -> None:
+    bench = Bench(is_training=False)
+    bench.reset()
+    bench.progress = progress(steps=60)
+    assert not of_type(round_of(bench), StartSave)
+
+
+# ---- planned restarts
+
+
+def test_players_are_restarted_once_where_that_was_asked_for() -> None:
+    bench = Bench(restart_envs_at=4)
+    bench.reset()
+    effects = round_of(bench)
+    assert sent(effects, RestartPlayersRequest, SUPERVISOR)
+    assert CutTrajectories(None) in effects
+    assert not grants_in(effects)
+    assert grants_in(bench.reset(0, 1))
+    assert bench.env().restarts == 0
+    assert not sent(round_of(bench), RestartPlayersRequest)
+
+
+def test_steps_under_way_at_a_planned_restart_are_bounded() -> None:
+    bench = freely(2)
+    bench.core = ControllerCore(
+        ControllerOptions(run=RUN, environments=2, is_sync=False, block_steps_max=8, restart_envs_at=1)
+    )
+    for each in (0, 1):
+        bench.reset(each)
+    bench.take(steps_taken(block(0, steps=1)))
+    assert bench.state.counters.unreported_max == 1 + 2
+    bench.take(steps_taken(block(1, steps=1)))
+    assert (bench.state.counters.unreported_max, bench.state.counters.lost) == (2, {"stale": 1})
+
+
+def test_a_planned_restart_after_a_restart_that_is_under_way_counts_one() -> None:
+    bench = Bench(2, restart_envs_at=4)
+    bench.reset(0)
+    bench.reset(1)
+    bench.take(player_lost(0), start_player(0, 1))
+    assert sent(bench.take(steps_taken(block(1, steps=2, agent_steps=4))), RestartPlayersRequest)
+    bench.reset(0, 2)
+    bench.reset(1, 1)
+    assert [bench.env(each).restarts for each in (0, 1)] == [1, 0]
+
+
+# ---- what a later run goes on from
+
+
+def test_a_run_goes_on_with_the_counters_that_were_saved() -> None:
+    bench = in_round(2)
+    bench.take(steps_taken(block(0, steps=4, agent_steps=5), block(1, steps=4, agent_steps=6)))
+    bench.take(start_player(0, 1), player_lost(1, unreported=2), worker_failed((0, 0), (1, 0)))
+    (save,) = of_type(bench.take(HolderFailed(run=RUN, cause="gone"), stop_request()), StartSave)
+    saved = json.loads(json.dumps(save.run_state))
+    options = ControllerOptions(run=RUN, environments=2, first_incarnation=2)
+    state = ControllerCore(options, saved).state
+    before = bench.state
+    assert (state.counters.env_steps, state.counters.agent_steps) == (8, 11)
+    assert state.counters.decisions == before.counters.decisions
+    assert state.counters.unreported_max == before.counters.unreported_max
+    assert (state.worker_restarts, state.holder_restarts) == ({0: 1}, 1)
+    assert [each.restarts for each in state.envs.values()] == [1, 0]
+    assert state.agents_max == before.agents_max
+
+
+def test_a_damaged_run_state_begins_at_zero() -> None:
+    damaged = {"env_steps": "many", "lost": [1], "restarts": None}
+    state = ControllerCore(ControllerOptions(run=RUN, environments=1), damaged).state
+    assert (state.counters.env_steps, state.counters.lost, state.envs[next(iter(state.envs))].restarts) == (0, {}, 0)
