@@ -21,7 +21,8 @@ def read_actions(spec: BehaviorSpec, rows: Rows, received: ActionLists) -> Actio
     waiting = rows.waiting()
     continuous = _table(spec, "continuous", received.continuous, spec.continuous)
     discrete = _table(spec, "discrete", received.discrete, len(spec.branches))
-    if not ((discrete == np.rint(discrete)) & (np.abs(discrete) < 2.0**31)).all():
+    # In the old generation they are floats on the wire.
+    if discrete.dtype.kind == "f" and not ((discrete == np.rint(discrete)) & (np.abs(discrete) < 2.0**31)).all():
         raise TrainerMistakeError(f"behavior {spec.name!r}: discrete actions {discrete.tolist()} are no whole numbers")
     actions = Actions(continuous.astype(np.float32), discrete.astype(np.int64))
     if spec.continuous and not np.isfinite(actions.continuous).all():
@@ -35,15 +36,15 @@ def read_actions(spec: BehaviorSpec, rows: Rows, received: ActionLists) -> Actio
     return actions
 
 
-def _table(spec: BehaviorSpec, kind: str, lists: Sequence[Sequence[float]], width: int) -> NDArray[np.float64]:
+def _table(spec: BehaviorSpec, kind: str, lists: Sequence[Sequence[float]], width: int) -> NDArray[np.number]:
     widths = {len(values) for values in lists}
     if widths - {width}:
         raise TrainerMistakeError(
             f"behavior {spec.name!r}: an action row of {max(widths - {width})} {kind} actions arrived, expected {width}"
         )
     if not width:
-        return np.zeros((len(lists), 0))
-    return np.array([value for values in lists for value in values], np.float64).reshape(len(lists), width)
+        return np.zeros((len(lists), 0), np.int64)
+    return np.array([value for values in lists for value in values]).reshape(len(lists), width)
 
 
 def _check_branches(spec: BehaviorSpec, rows: Rows, actions: Actions) -> None:

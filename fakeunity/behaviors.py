@@ -30,7 +30,7 @@ class Behaviors:
         self._specs: dict[str, BehaviorSpec] = {spec.name: spec for spec in world.specs}
         self._sent: dict[str, Rows] = {}
         self._open: dict[str, OpenDecisions] = {spec.name: OpenDecisions() for spec in world.specs}
-        # Who has acted, told or not, and has not been in a message since.
+        # Who has acted, told or not, and has not been in a message since; kept for the academy's end.
         self._moving: dict[str, set[int]] = {spec.name: set() for spec in world.specs}
 
     @property
@@ -50,7 +50,7 @@ class Behaviors:
 
     def step(self, received: Received, counters: Counters) -> bytes:
         """The next rows, once the actions received are applied; counts what was done."""
-        unknown = sorted(set(received) - set(self._sent))
+        unknown = sorted(received.keys() - self._sent.keys())
         if unknown:
             raise TrainerMistakeError(f"actions for behavior {unknown[0]!r}; announced are {list(self._sent)}")
         actions = {name: self._actions(name, received, counters) for name in self._sent}
@@ -62,16 +62,18 @@ class Behaviors:
             rows = self._cut_off(rows)
             self._steps_since_reset = 0
         for name, sent in rows.items():
-            counters.agent_steps += self._open[name].settle(sent.ids.tolist())
+            ids = sent.ids.tolist()
+            counters.agent_steps += self._open[name].settle(ids)
             counters.episodes += int(sent.done.sum())
-            self._moving[name].difference_update(sent.ids.tolist())
+            self._moving[name].difference_update(ids)
         self._sent.update(rows)
         return self._dialect.tell(rows, is_reset=False, is_over=is_over)
 
     def _actions(self, name: str, received: Received, counters: Counters) -> Actions:
         spec, rows = self._specs[name], self._sent[name]
         waiting = rows.waiting().tolist()
-        self._moving[name].update(waiting)
+        if self._academy_steps:
+            self._moving[name].update(waiting)
         actions: Actions | None = None
         # As in Unity, no list and an empty one mean that nobody decided for these agents.
         if len(received.get(name, ())):

@@ -69,7 +69,7 @@ class PushBlockGroup(SteadyWorld):
 
     def groups(self) -> tuple[Ints, Floats]:
         """Everybody's group and what it was given."""
-        return self.group + 1, self._given
+        return self.group + 1, self._given.copy()
 
     def _behind(self) -> Ints:
         """How many cells are between each member and its block."""

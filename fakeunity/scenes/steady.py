@@ -81,24 +81,26 @@ class SteadyWorld(ABC):
     def reset(self) -> Mapping[str, Rows]:
         """Every agent starts its next episode; nothing says how the open ones would have ended."""
         self._begin(self._everyone)
-        return {self.spec.name: self._look(self._no_reward, self._nobody)}
+        return {self.spec.name: self._look(self._no_reward, begun=~self._nobody)}
 
     def step(self, actions: Mapping[str, Actions]) -> Mapping[str, Rows]:
         """One step of every agent; who finished has two rows: the end, and the start of the next episode."""
         self.t += 1
         rewards, ended = self.advance(actions[self.spec.name])
         done = ended | (self.t >= self.steps_max)
-        rows = self._look(rewards, ~self._nobody)
+        rows = self._look(rewards)
         if not done.any():
             return {self.spec.name: rows}
         ends = rows.picked(done).ended(interrupted=~ended[done])
         self._begin(self._everyone[done])
-        fresh = self._look(np.where(done, np.float32(0), rewards), ~done)
+        fresh = self._look(np.where(done, np.float32(0), rewards), begun=done)
         return {self.spec.name: joined(ends, fresh)}
 
-    def _look(self, rewards: Floats, rewarded: Bools) -> Rows:
-        """A row for every agent, none of them done; group rewards are for those in `rewarded`."""
+    def _look(self, rewards: Floats, *, begun: Bools | None = None) -> Rows:
+        """A row for every agent, none of them done; a group has given nothing to those who have just begun."""
         ids, given = self.groups() or (None, None)
+        if given is not None and begun is not None:
+            given = np.where(begun, np.float32(0), given)
         return Rows(
             ids=self._everyone,
             rewards=rewards,
@@ -108,7 +110,7 @@ class SteadyWorld(ABC):
             mask=self.mask(),
             images=self.pictures(),
             group_ids=ids,
-            group_rewards=None if given is None else np.where(rewarded, given, np.float32(0)),
+            group_rewards=given,
             texts=self.texts(),
         )
 
