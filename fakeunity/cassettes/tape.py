@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
@@ -142,6 +143,7 @@ def _header(file: BinaryIO, path: Path) -> Mapping[str, object]:
 def _walk(file: BinaryIO, path: Path, starts_at: int) -> tuple[int, bool]:
     """Where the last whole block ends, and whether the file's end follows. Raises CassetteError for wrong checksums."""
     digest, at, count = hashlib.sha256(), starts_at, 0
+    whole = file.seek(0, os.SEEK_END)
     file.seek(0)
     digest.update(file.read(starts_at))
     while True:
@@ -156,9 +158,10 @@ def _walk(file: BinaryIO, path: Path, starts_at: int) -> tuple[int, bool]:
         _, size, packed, checksum = BLOCK_HEAD.unpack(head)
         if kind != BLOCK or size > packed * PACKING_MAX:
             raise CassetteError(f"{path}, byte {at}: {kind!r} with {packed} bytes packed out of {size}; no block")
-        body = file.read(packed)
-        if len(body) < packed:
+        # Not read to find out: memory for all that is announced would be taken first.
+        if packed > whole - at - len(head):
             return at, False
+        body = file.read(packed)
         if zlib.crc32(body) != checksum:
             raise CassetteError(f"{path}, byte {at}: a damaged block; its checksum is wrong")
         count += sum(1 for _ in _unpacked(body, size, path, at))

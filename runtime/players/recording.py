@@ -67,13 +67,16 @@ class CassetteTap:
 
     def close(self) -> None:
         """Ends the recording."""
-        recorder, self._recorder = self._recorder, None
+        recorder = self._recorder
         if recorder is not None:
             self._or_end(recorder.close)
+        self._recorder = None
 
     def _or_end(self, write: Callable[[], None]) -> None:
         try:
             write()
         except OSError as error:
+            if self._recorder is not None:
+                self._recorder.abandon()
             self._recorder = None
             logger.warning("the recording ends", extra={"file": str(self._path), "cause": str(error)})

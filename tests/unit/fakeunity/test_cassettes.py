@@ -3,6 +3,7 @@
 import functools
 import struct
 import tempfile
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -183,6 +184,16 @@ def test_what_is_no_cassette_is_refused_with_the_byte(content: bytes, words: str
     (tmp_path / "c").write_bytes(content)
     with pytest.raises(CassetteError, match=words):
         open_cassette(tmp_path / "c")
+
+
+def test_a_block_that_announces_a_gibibyte_costs_no_memory(tmp_path: Path) -> None:
+    (tmp_path / "c").write_bytes(MAGIC + b"\n" + BLOCK_HEAD.pack(b"BLK1", 1 << 30, 1 << 30, 0) + b"1234")
+    tracemalloc.start()
+    try:
+        assert not open_cassette(tmp_path / "c").is_whole
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_recording_is_never_written_over(tmp_path: Path) -> None:
