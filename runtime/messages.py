@@ -18,6 +18,7 @@ from runtime.experience.brains import ActionSpec, BrainInfo, BrainParameters, En
 from runtime.experience.columns import StepBlock
 from runtime.experience.parameters import ParameterValue
 from runtime.experience.stats import Stat
+from runtime.status import BrainStatus, EnvStatus
 
 PlayerPhase = Literal["launch", "handshake", "reset", "step", "idle", "close"]
 LossKind = Literal["died", "timeout", "protocol", "version", "content", "port", "environment"]
@@ -201,10 +202,8 @@ class PolicyUpdate:
         try:
             body = cloudpickle.dumps(policy)
         except Exception as error:
-            msg = (
-                f"the policy {type(policy).__name__} cannot be sent to EnvWorkers: {error}. "
-                "Keep files, locks and sessions out of it, or make them in get_action."
-            )
+            name = type(policy).__name__
+            msg = f"the policy {name} cannot be sent to EnvWorkers: {error}. Keep files, locks and sessions out of it."
             raise UsageError(msg) from error
         return PolicyUpdate(run=run, behavior=brain.partition("?")[0], version=version, kind="policy", body=body)
 
@@ -353,33 +352,6 @@ class StatusRequest:
 
     run: str
     request_id: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvStatus:
-    """One environment in a Status: where it is and what happened to it."""
-
-    env_id: EnvId
-    incarnation: Incarnation
-    worker: int
-    state: str
-    player_pid: int
-    restarts: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrainStatus:
-    """One behavior in a Status. acted_version: of the newest accepted block."""
-
-    behavior: str
-    steps: int
-    max_steps: int
-    episodes: int
-    mean_reward: float | None
-    mean_episode_length: float | None
-    policy_version: int
-    acted_version: int
-    policy_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import signal
 import sys
 import time
@@ -110,6 +111,7 @@ class Training:
         self._console = console
         self._session = TrainingSession(settings, make_learner, peek=peek_run_state)  # type: ignore[arg-type]
         self._signals: list[str] = []
+        self._wake_read, self._wake_write = os.pipe()
         self._printed = -1
         self._asked_s: float | None = None
         self._faults: list[str] = []
@@ -123,6 +125,8 @@ class Training:
             self._console.close()
             for each, handler in before.items():
                 signal.signal(each, handler)
+            for end in (self._wake_read, self._wake_write):
+                os.close(end)
 
     def _run(self) -> int:
         try:
@@ -140,6 +144,7 @@ class Training:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
         self._signals.append("terminated" if number == signal.SIGTERM else "interrupted")
+        os.write(self._wake_write, b"\0")
 
     def _announce(self) -> None:
         session, env = self._session, self._session.settings.environment
@@ -169,7 +174,7 @@ class Training:
             if self._asked_s is not None and time.monotonic() - self._asked_s > LEAVE_S - HURRY_S:
                 return None
             if status is not None:
-                time.sleep(POLL_S)
+                select.select([self._wake_read], [], [], POLL_S)
 
     def _close_s(self) -> float:
         """How long the end may take: who asked once waits ten seconds in all, who asked twice does not wait."""

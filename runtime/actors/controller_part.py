@@ -284,7 +284,7 @@ class ControllerPart:
         self._storage.submit(save, done)
 
     def _write_summary(self, exit_reason: str) -> None:
-        reason: ExitReason | None = exit_reason or None  # type: ignore[assignment] # reasons are those of interfaces.md
+        reason: ExitReason | None = exit_reason or None  # type: ignore[assignment] # the reasons that the summary knows
         self._recorder.write_summary(self._the_core.state, reason)
 
     # ---- the screen

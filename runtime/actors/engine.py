@@ -18,18 +18,13 @@ import cloudpickle
 
 from runtime.acting.acted import Acted
 from runtime.acting.replica import PolicyReplica
+from runtime.actors.engine_players import kind_of, open_factory
 from runtime.decisions import effects as fx
 from runtime.decisions.env_worker import EnvWorkerCore
 from runtime.errors import (
-    EnvironmentFactoryError,
     InternalError,
-    PlayerContentError,
-    PlayerDiedError,
     PlayerError,
-    PlayerTimeoutError,
-    PortInUseError,
     TrainingError,
-    VersionMismatchError,
 )
 from runtime.experience.blocks import BlockBuilder
 from runtime.experience.brains import BrainParameters, EnvId
@@ -45,21 +40,13 @@ from runtime.messages import (
     StepInfosTaken,
     StepsTaken,
 )
-from runtime.players.links import LinkLimits, PlayerFactory, PlayerLink, PlayerReply, TellingLink
+from runtime.players.links import LinkLimits, PlayerLink, PlayerReply, TellingLink
 
 logger = logging.getLogger(__name__)
 
 STATS_MAX = 10_000
 
 SendTo = Callable[[fx.Role, object], None]
-_KINDS: tuple[tuple[type[PlayerError], LossKind], ...] = (
-    (PlayerContentError, "content"),
-    (VersionMismatchError, "version"),
-    (PortInUseError, "port"),
-    (EnvironmentFactoryError, "environment"),
-    (PlayerTimeoutError, "timeout"),
-    (PlayerDiedError, "died"),
-)
 
 
 @dataclass(slots=True)
@@ -203,7 +190,7 @@ class WorkerEngine:
         try:
             await work()
         except PlayerError as error:
-            self._fail(seat, _kind_of(error), str(error))
+            self._fail(seat, kind_of(error), str(error))
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - the shell of an actor: a bug here must not go unseen
@@ -252,7 +239,7 @@ class WorkerEngine:
         """A player is gone while nothing is asked of it; an exchange under way finds out by itself."""
         if seat.task is None or seat.task.done():
             seat.phase = "idle"
-            self._fail(seat, _kind_of(error), str(error))
+            self._fail(seat, kind_of(error), str(error))
 
     def _know(self, seat: Seat, brains: tuple[BrainParameters, ...]) -> None:
         for brain in brains:
@@ -384,27 +371,3 @@ class WorkerEngine:
             body=cloudpickle.dumps(info),
         )
         self._send(fx.CONTROLLER, message)
-
-
-def open_factory(pickled: bytes) -> PlayerFactory:
-    """The PlayerFactory in `pickled`; a user's plain `env_factory` is wrapped. Raises EnvironmentFactoryError."""
-    try:
-        factory = cloudpickle.loads(pickled)
-    except Exception as error:
-        msg = (
-            f"the env_factory could not be unpickled in the EnvWorker: {type(error).__name__}: {error}. "
-            "Everything that it uses must be importable there."
-        )
-        raise EnvironmentFactoryError(msg) from error
-    if isinstance(factory, PlayerFactory):
-        return factory
-    from runtime.players.factories import ObjectPlayerFactory  # noqa: PLC0415 - players are only loaded where needed
-
-    return ObjectPlayerFactory(factory)
-
-
-def _kind_of(error: PlayerError) -> LossKind:
-    for error_type, kind in _KINDS:
-        if isinstance(error, error_type):
-            return kind
-    return "protocol"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from runtime.decisions.controller_state import ControllerState
-from runtime.messages import BrainStatus, EnvStatus, Status
+from runtime.messages import Status
 from runtime.recording import RunRecorder
+from runtime.status import BrainStatus, EnvStatus
 
 
 def status_from(state: ControllerState, recorder: RunRecorder) -> Status:

@@ -186,7 +186,7 @@ class TrainingRun:
 
     # ---- its files
 
-    def summary(self) -> Mapping[str, Any]:  # `Any`: JSON, as interfaces.md lists it
+    def summary(self) -> Mapping[str, Any]:  # `Any`: JSON, with the documented keys
         """summary.json, empty before there is one."""
         try:
             content: Mapping[str, Any] = json.loads((self.results / "summary.json").read_bytes())
