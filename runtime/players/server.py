@@ -20,6 +20,8 @@ from runtime.players.replies import CLOSING
 from runtime.players.versions import EXCHANGE_PATH, EXCHANGE_PATH_GEN1, Generation
 
 MESSAGE_BYTES_UNLIMITED = -1
+# gRPC drops what is too long without a word to us, so it is asked to let this many times more through, to be named.
+_NAMED_TIMES = 4
 
 
 class ExchangeServer:
@@ -31,9 +33,11 @@ class ExchangeServer:
         self._place = place
         self._port = port
         self._bind = bind
+        self._message_bytes_max = message_bytes_max
+        received_max = message_bytes_max * _NAMED_TIMES if message_bytes_max > 0 else MESSAGE_BYTES_UNLIMITED
         self._options = (
             ("grpc.so_reuseport", 0),
-            ("grpc.max_receive_message_length", message_bytes_max),
+            ("grpc.max_receive_message_length", received_max),
             ("grpc.max_send_message_length", MESSAGE_BYTES_UNLIMITED),
         )
         self._server: grpc.aio.Server | None = None
@@ -153,6 +157,9 @@ class ExchangeServer:
             return CLOSING
         if self._reply is not None or self._arrived is not None:
             await self._refuse(context, "a call is open already; one exchange at a time")
+        if 0 < self._message_bytes_max < len(body):
+            self.fail(self._too_long(len(body)))
+            await self._refuse(context, f"a message of {len(body)} bytes; the limit is {self._message_bytes_max}")
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._reply = reply
         if self._waiter is not None and not self._waiter.done():
@@ -164,6 +171,14 @@ class ExchangeServer:
         finally:
             if not reply.done() or reply.cancelled():
                 self._hang_up()
+
+    def _too_long(self, size: int) -> PlayerDiedError:
+        return PlayerDiedError(
+            f"{self._place.environment}: the player sent a message of {size} bytes, the limit is "
+            f"{self._message_bytes_max} (message_bytes_max); the connection is broken off. Send less, or raise it.",
+            env_id=self._place.env_id,
+            incarnation=self._place.incarnation,
+        )
 
     def _hang_up(self) -> None:
         self._reply = None

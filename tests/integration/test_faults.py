@@ -17,8 +17,10 @@ from runtime.errors import (
     PlayerTimeoutError,
     VersionMismatchError,
 )
+from runtime.players.factories import UnityPlayerFactory
 from runtime.players.links import LinkLimits
-from tests.support.faulty import faulty_link, faulty_memory_link, lived
+from tests.support.faulty import LIMITS, faulty_link, faulty_memory_link, lived
+from tests.support.player_links import assignment
 
 SHORT = LinkLimits(start_timeout_s=8.0, step_timeout_s=2.0, close_timeout_s=1.0)
 SHORT_START = LinkLimits(start_timeout_s=3.0, step_timeout_s=30.0, close_timeout_s=1.0)
@@ -155,6 +157,37 @@ def test_a_message_of_eight_mebibytes_passes() -> None:
     driver = lived(faulty_link("pad:mib=8@step=3"), 4)
     assert driver.reply is not None
     assert len(driver.reply.infos["Basic"].decisions) == 1
+
+
+@pytest.mark.parametrize(
+    ("mib", "words"), [(8, r"a message of \d{7} bytes, the limit is 4194304 \(message_bytes_max\)")]
+)
+def test_a_message_beyond_the_limit_is_named_with_both_sizes(mib: int, words: str) -> None:
+    factory = UnityPlayerFactory(target=f"fake:basic?fault=pad:mib={mib}@step=3", run="test", message_bytes_max=4 << 20)
+    loss(PlayerDiedError, words, factory.open_link(assignment(2, incarnation=1), LIMITS))
+
+
+GEN1 = [
+    ("nan:index=2@step=3", PlayerContentError, "brain 'WallJump', agent -1: .* index 2 is nan"),
+    ("inf:field=reward@step=3", PlayerContentError, "brain 'WallJump', agent -1: reward is inf"),
+    ("reshape@step=3", PlayerContentError, "21 vector observations, expected 20"),
+    ("mask@step=1", PlayerContentError, "all actions of branch 0 are masked"),
+    ("duplicate@step=3", PlayerProtocolError, "agent -1 asks for two decisions"),
+    ("stranger@step=3", PlayerProtocolError, "agents of brain 'Stranger', which was not announced"),
+    ("garbage@step=2", PlayerProtocolError, "64 bytes that are no UnityMessage"),
+    ("version:API-12@handshake", VersionMismatchError, "'API-12'"),
+    ("version@handshake", VersionMismatchError, "''"),
+]
+
+
+@pytest.mark.parametrize(("fault", "kind", "words"), GEN1)
+def test_players_of_the_old_generation_are_refused_as_exactly(fault: str, kind: type[PlayerError], words: str) -> None:
+    loss(kind, words, faulty_memory_link(fault, "walljump?protocol=API-9&agents=2"))
+
+
+def test_old_players_that_hide_agents_or_bring_a_crowd_are_taken() -> None:
+    for fault in ("empty@step=2-3", "agents:500@step=2", "vanish@step=2", "pad:mib=5@step=2"):
+        assert lived(faulty_memory_link(fault, "walljump?protocol=API-9&agents=2"), 5).reply is not None
 
 
 def test_a_flood_is_bounded_and_said_once(tmp_path: Path) -> None:

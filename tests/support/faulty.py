@@ -22,16 +22,18 @@ def faulty_link(
     fault: str, scene: str = "basic", *, limits: LinkLimits = LIMITS, logs: Path | None = None, env_id: int = 2
 ) -> PlayerLink:
     """A link to a player process with this fault; of environment 2, incarnation 1."""
-    factory = UnityPlayerFactory(
-        target=f"fake:{scene}?fault={fault}", run="test", log_folder=None if logs is None else str(logs)
-    )
+    factory = UnityPlayerFactory(target=_url(scene, fault), run="test", log_folder=None if logs is None else str(logs))
     return factory.open_link(assignment(env_id, incarnation=1), limits)
 
 
 def faulty_memory_link(fault: str, scene: str = "basic", *, limits: LinkLimits = LIMITS) -> PlayerLink:
     """The same in this process."""
-    factory = MemoryPlayerFactory(target=f"fake:{scene}?link=memory&fault={fault}")
+    factory = MemoryPlayerFactory(target=_url(scene, fault) + "&link=memory")
     return factory.open_link(assignment(2, incarnation=1), limits)
+
+
+def _url(scene: str, fault: str) -> str:
+    return f"fake:{scene}{'&' if '?' in scene else '?'}fault={fault}"
 
 
 def lived(link: PlayerLink, steps: int) -> Driver:
