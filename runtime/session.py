@@ -103,8 +103,9 @@ class TrainingSession:
         to = recording(settings)
         if to is not None:
             to.require_room()
-        self._directory = claim_run_directory(settings)
         try:
+            self._settings = self._with_free_ports(settings)
+            self._directory = claim_run_directory(settings)
             self._notes.extend(self._directory.notes)
             self._launch()
         except BaseException:
@@ -117,7 +118,6 @@ class TrainingSession:
         folders = directory.paths.checkpoint_folders() if settings.checkpoints.resume else ()
         run_state = self._peek(folders) if folders else {}
         first_incarnation = 1 + max(_incarnations(run_state).values(), default=-1)
-        settings = self._settings = self._with_free_ports(settings)
         launch = Launch(
             settings=settings,
             run_id=directory.run_id,
