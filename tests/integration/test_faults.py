@@ -159,10 +159,14 @@ def test_a_message_of_eight_mebibytes_passes() -> None:
     assert len(driver.reply.infos["Basic"].decisions) == 1
 
 
-@pytest.mark.parametrize(
-    ("mib", "words"), [(8, r"a message of \d{7} bytes, the limit is 4194304 \(message_bytes_max\)")]
-)
-def test_a_message_beyond_the_limit_is_named_with_both_sizes(mib: int, words: str) -> None:
+SIZES = [
+    (6, r"a message of \d{7} bytes, the limit is 4194304 \(message_bytes_max\)"),
+    (24, "ended with exit code 0"),  # so long that gRPC drops it unseen
+]
+
+
+@pytest.mark.parametrize(("mib", "words"), SIZES)
+def test_a_message_beyond_the_limit_breaks_the_connection_off(mib: int, words: str) -> None:
     factory = UnityPlayerFactory(target=f"fake:basic?fault=pad:mib={mib}@step=3", run="test", message_bytes_max=4 << 20)
     loss(PlayerDiedError, words, factory.open_link(assignment(2, incarnation=1), LIMITS))
 

@@ -1,5 +1,6 @@
 """Plans of faults: every legal one survives its own text, every illegal one names the mistake and the nearest word."""
 
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 
 from fakeunity.errors import SpecError
 from fakeunity.faults.clock import FaultClock
-from fakeunity.faults.plan import Fault, FaultPlan, Moment, Who, parse_plan
-from fakeunity.faults.verbs import VERBS
+from fakeunity.faults.plan import CONDITIONS, Fault, FaultPlan, Moment, Who, parse_plan
+from fakeunity.faults.verbs import PHASES, VERBS
 from fakeunity.spec import from_options, parse_url
 from fakeunity.testing.strategies import fault_plans
 
@@ -133,6 +134,12 @@ def test_once_is_taken_by_one_player_of_many_and_stays_with_it(tmp_path: Path) -
     for thread in threads:
         thread.join(30.0)
     assert sorted(len(clock.fired) for clock in clocks) == [0] * 7 + [3]
+
+
+def test_the_documentation_names_every_fault_phase_and_condition() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "faults.md").read_text(encoding="utf-8")
+    for word in (*VERBS, *PHASES, *CONDITIONS):
+        assert re.search(rf"`{word}(=N)?`", page), word
 
 
 def test_every_fault_says_what_it_does_and_can_be_written_without_parameters() -> None:
