@@ -109,8 +109,7 @@ class PartActor(HostedActor):
             if child.address == address:
                 del self._children_of[role]
                 self._addresses.pop(role, None)
-                cause = f"its process (pid {child.pid}) has ended"
-                self._tell_part(PartExited(role, generation, cause))
+                self._tell_part(PartExited(role, generation, _end_of(child)))
 
     def stopping(self) -> None:
         """The system ends."""
@@ -207,6 +206,12 @@ class PartActor(HostedActor):
         if held is not None and held[0] == generation and held[1].pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(held[1].pid, signal.SIGKILL)
+
+
+def _end_of(child: Child) -> str:
+    if child.pid is None:
+        return "its process could not be started, or ended before it ran"
+    return f"its process (pid {child.pid}) has ended"
 
 
 class _ThespianHost:

@@ -194,8 +194,9 @@ def _title(process: psutil.Process) -> str:
 
 
 def _names(victim: str, pid: int) -> Callable[[str], bool]:
+    """Whether a line tells of this death. A process that is killed before its first own instruction has told no pid."""
     word = {"player": "environment ", "worker": "EnvWorker ", "holder": "PolicyHolder"}[victim]
-    return lambda text: word in text and f"pid {pid}" in text
+    return lambda text: word in text and (f"pid {pid}" in text or "ended before it ran" in text)
 
 
 def _stepping_again(run: TrainingRun, before: set[Path], killed_s: float) -> float | None:
