@@ -192,8 +192,10 @@ def _worker_ready(state: ControllerState, message: WorkerReady) -> Decision:
     )
     if state.ending is not None:
         return _with_env(state, record), ()
-    state = replace(state, stopped=state.stopped - {message.worker})
-    return _with_env(state, record), (Send(worker_role(message.worker), request),)
+    state = _with_env(replace(state, stopped=state.stopped - {message.worker}), record)
+    # The round may have waited for nobody but its predecessor.
+    state, effects = go_on_collecting(state)
+    return state, (Send(worker_role(message.worker), request), *effects)
 
 
 def _successor(

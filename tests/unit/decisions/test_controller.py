@@ -152,6 +152,16 @@ def test_a_successor_that_is_heard_of_first_writes_its_predecessor_off_with_its_
     assert (counters.unreported_max, counters.lost) == (7, {"stale": 2})
 
 
+def test_a_round_that_waited_for_a_predecessor_alone_ends_when_its_successor_is_heard_of() -> None:
+    bench = Bench(2)
+    bench.reset(0)
+    bench.reset(1)
+    bench.take(steps_taken(block(1, steps=4, agent_steps=4)))
+    effects = bench.take(worker_ready(0, 1))
+    assert accepted_in(effects) == [(1, 0)]
+    assert grants_in(effects) == {(1, 0): 8}
+
+
 def test_the_loss_of_a_successor_that_is_heard_of_first_writes_its_predecessor_off_too() -> None:
     bench = Bench(2)
     bench.reset(0, agents=2)
