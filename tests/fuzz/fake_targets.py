@@ -17,7 +17,7 @@ import numpy as np
 from fakeunity import side_channels as players_channels
 from fakeunity.cassettes.differences import differences, text_of
 from fakeunity.cassettes.recorder import Recorder
-from fakeunity.cassettes.tape import CassetteError, open_cassette
+from fakeunity.cassettes.tape import MAGIC, CassetteError, Message, block_bytes, message_bytes, open_cassette
 from fakeunity.errors import SpecError, TrainerMistakeError
 from fakeunity.faults.plan import parse_plan
 from fakeunity.memory import MemoryPlayer, open_player
@@ -165,13 +165,27 @@ def obey(url: str) -> Callable[[bytes], None]:
     return play
 
 
-def in_file(read: Callable[[Path], object]) -> Callable[[bytes], None]:
+def in_block(data: bytes) -> bytes:
+    """A cassette with one block of these bytes, all checksums right, so that they are looked at."""
+    return MAGIC + b"generation: 2\n\n" + block_bytes(data)
+
+
+def blocks() -> tuple[bytes, ...]:
+    """Unpacked blocks."""
+    short = life(SCENES[0])
+    spoken = [Message("player", call) for call in short.calls] + [Message("trainer", reply) for reply in short.replies]
+    return (b"".join(map(message_bytes, spoken)), b"".join(map(message_bytes, spoken[:2])))
+
+
+def in_file(
+    read: Callable[[Path], object], *, wrapped: Callable[[bytes], bytes] = lambda data: data
+) -> Callable[[bytes], None]:
     """The bytes as the content of a file."""
 
     def run(data: bytes) -> None:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "fuzzed"
-            file.write_bytes(data)
+            file.write_bytes(wrapped(data))
             read(file)
 
     return run
@@ -227,5 +241,6 @@ FAKE_TARGETS: Mapping[str, Target] = {
     "orders_gen1": Target(obey(SCENES_GEN1[1]), (TrainerMistakeError,), orders(SCENES_GEN1)),
     "player_channels": Target(obey_channels, (TrainerMistakeError,), channel_bytes()),
     "cassette": Target(in_file(play_cassette), (CassetteError,), cassettes()),
+    "cassette_block": Target(in_file(play_cassette, wrapped=in_block), (CassetteError,), blocks()),
     "fault_plan": Target(parse_text, (SpecError,), plans()),
 }

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from fakeunity.faults.clock import CrashOrderedError
 from fakeunity.faults.plan import FaultPlan
 from fakeunity.memory import MemoryPlayer, open_player
+from fakeunity.player import Player
 from fakeunity.spec import parse_url
 from fakeunity.testing.strategies import fault_plans
 from runtime.players.wire import communicator_gen1_pb2 as gen1
@@ -363,6 +364,7 @@ def test_a_player_with_any_plan_goes_on_and_counts_what_it_sent(plan: FaultPlan)
     driver = Driver(player, random_choice(1))
     driver.start()
     driver.steps(25)
+    assert isinstance(player._player, Player)
     ours, theirs = driver.count, player._player.counters
     assert ours.env_steps == theirs.env_steps == 25
     assert (ours.decisions, ours.agent_steps) == (theirs.decisions, theirs.agent_steps)
