@@ -84,7 +84,7 @@ def make_learner(options: object) -> object:
 
 
 def _is_finished_already(settings: RunSettings, console: Console) -> bool:
-    """Whether `--resume` was asked for a run whose every behavior has taken its `max_steps`."""
+    """Whether `--resume` was asked for a run whose every behavior has taken its `max_steps`, or beyond `--stop-at`."""
     saved = settings.checkpoints
     if not saved.resume or saved.inference:
         return False
@@ -92,7 +92,8 @@ def _is_finished_already(settings: RunSettings, console: Console) -> bool:
 
     paths = RunPaths(Path(saved.results_dir) / saved.run_id)
     try:
-        steps = peek_run_state(paths.checkpoint_folders()).get("steps")
+        run_state = peek_run_state(paths.checkpoint_folders())
+        steps, taken = run_state.get("steps"), run_state.get("agent_steps")
         if not isinstance(steps, Mapping) or not steps:
             return False
         done = all(int(count) >= settings.settings_for(name).max_steps for name, count in steps.items())
@@ -101,7 +102,11 @@ def _is_finished_already(settings: RunSettings, console: Console) -> bool:
     if done:
         told = ", ".join(f"{name} at step {count}" for name, count in steps.items())
         console.line(f"[INFO] The run {saved.run_id} is finished already ({told}). Raise max_steps to go on.")
-    return done
+        return True
+    if settings.stop_at is not None and isinstance(taken, int) and taken >= settings.stop_at:
+        console.line(f"[INFO] The run {saved.run_id} has taken {taken} agent steps already. Raise --stop-at to go on.")
+        return True
+    return False
 
 
 class Training:

@@ -248,9 +248,11 @@ def restore_run_state(state: ControllerState, saved: Mapping[str, object]) -> Co
         env_id: replace(each, restarts=restarts.get(str(env_id), 0)) for env_id, each in state.envs.items()
     }
     workers = {int(worker): count for worker, count in numbers("worker_restarts").items()}
+    restart_at = state.options.restart_envs_at
     return replace(
         state,
         counters=counters,
+        has_restarted_envs=restart_at is not None and counters.agent_steps >= restart_at,
         envs=envs,
         worker_restarts=workers,
         holder_restarts=number("holder_restarts"),

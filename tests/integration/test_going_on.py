@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.runs import FinishedRun, config, train, train_in_processes
 
@@ -81,3 +82,18 @@ def test_a_behavior_that_never_comes_back_holds_up_the_end_no_longer_than_an_idl
     assert "[INFO] without agents when the run ended: Crowd, CrowdLate" in run.lines
     assert run.summary["episodes"]["CrowdLate"] == late
     assert set(run.files("*.onnx")) == {"Crowd.onnx", "CrowdLate.onnx", "Basic.onnx"}
+
+
+def test_a_stop_and_a_restart_that_are_behind_a_resumed_run_are_not_done_again(tmp_path: Path) -> None:
+    command = (str(config(tmp_path, max_steps=600)), "--env", "fake:basic?link=memory", "--restart-envs-at", "200")
+    first = train(tmp_path, "r", *command, "--seed", "9", "--stop-at", "400")
+    before = first.files()
+    again = train(tmp_path, "r", *command, "--resume", "--stop-at", "400")
+    assert again.code == 0
+    assert again.lines == ["[INFO] The run r has taken 400 agent steps already. Raise --stop-at to go on."]
+    assert first.files() == before
+    last = train(tmp_path, "r", *command, "--resume")
+    assert last.summary["agent_steps"] == 600
+    # One for the start, one at 200 steps, one after the stop.
+    written = yaml.safe_load((last.folder / "configuration.yaml").read_text())
+    assert len(written["runtime"]["player_seeds"]["0"]) == 3

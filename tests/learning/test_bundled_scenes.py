@@ -1,0 +1,119 @@
+"""The command learns the bundled scenes with their bundled configurations, for every seed and as well as promised."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+import pytest
+import yaml
+
+from fakeunity.rows import Actions
+from fakeunity.scenes.catalogue import open_world
+from runtime.learner import LearnerOptions
+from tests.support.events import scalars_in
+from tests.support.runs import FinishedRun, train
+from tests.support.settings import parse
+from tests.support.training import brain_of
+from trainers.learner import create_learner
+
+pytestmark = [pytest.mark.learning, pytest.mark.slow]
+
+BASIC = "fake:basic?link=memory"
+BALANCE = "fake:balance?agents=8&link=memory"
+EPISODES = 100
+
+
+def trained(folder: Path, *argv: str) -> FinishedRun:
+    """A run to its max_steps: nothing stops on a reward."""
+    run = train(folder, "r", *argv)
+    assert run.code == 0, run.text
+    assert run.summary["exit_reason"] == "max_steps"
+    return run
+
+
+def frozen(folder: Path, scene: str) -> str:
+    """The bundled configuration with a learning rate that learns nothing."""
+    content = yaml.safe_load((files("runtime") / "configs" / f"{scene}.yaml").read_text())
+    for behavior in content["behaviors"].values():
+        behavior["hyperparameters"]["learning_rate"] = 1e-10
+    path = folder / "frozen.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return str(path)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_basic_is_solved_by_every_seed_and_so_is_its_exported_model(tmp_path: Path, seed: int) -> None:
+    run = trained(tmp_path, "--env", BASIC, "--seed", str(seed))
+    mean_reward = run.summary["mean_reward"]["Basic"]
+    assert mean_reward >= 0.9
+    model = run.folder / "Basic.onnx"
+    assert earned(model, "discrete_actions") == pytest.approx(mean_reward, abs=0.03)
+    assert earned(model, "deterministic_discrete_actions") >= 0.92
+
+
+def earned(model: Path, output: str) -> float:
+    """The mean return of 100 episodes of `basic`, acted by a bare onnxruntime with nothing but what Unity names."""
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    world = open_world("basic", agents=1, handshake_seed=99, url_seed=0)
+    rows, total, episodes = world.reset()["Basic"], 0.0, 0
+    while episodes < EPISODES:
+        waiting = rows.observations[0][~rows.done]
+        feed = {"obs_0": waiting, "action_masks": np.ones((len(waiting), 3), np.float32)}
+        (actions,) = session.run([output], feed)
+        rows = world.step({"Basic": Actions(np.zeros((len(waiting), 0), np.float32), actions)})["Basic"]
+        total += float(rows.rewards.sum(dtype=np.float64))
+        episodes += int(rows.done.sum())
+    return total / episodes
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_basic_is_not_solved_without_learning(tmp_path: Path, seed: int) -> None:
+    run = trained(tmp_path, frozen(tmp_path, "basic"), "--env", BASIC, "--seed", str(seed))
+    assert run.summary["mean_reward"]["Basic"] < 0.5
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_balance_is_learned_within_150_000_steps(tmp_path: Path, seed: int) -> None:
+    run = trained(tmp_path, "--env", BALANCE, "--num-envs", "2", "--seed", str(seed))
+    assert run.summary["agent_steps"] <= 150_000
+    assert run.summary["mean_episode_length"]["Balance"] >= 450.0
+
+
+def test_balance_is_not_learned_without_learning(tmp_path: Path) -> None:
+    run = trained(tmp_path, frozen(tmp_path, "balance"), "--env", BALANCE, "--num-envs", "2", "--seed", "1")
+    assert run.summary["mean_episode_length"]["Balance"] < 60.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_value_of_an_endless_reward_is_known(tmp_path: Path, seed: int) -> None:
+    # Reward 1 at every step and a time limit that is no end: V = 1 / (1 - gamma), with the bundled gamma of 0.9.
+    run = trained(tmp_path, "--env", "fake:constant?link=memory&agents=2", "--seed", str(seed))
+    _, values = scalars_in(run.folder / "Constant")[-1]
+    assert values["Policy/Extrinsic Value Estimate"] == pytest.approx(10.0, abs=0.5)
+    assert saved_values(run) == pytest.approx(10.0, abs=0.5)
+
+
+def saved_values(run: FinishedRun) -> npt.NDArray[np.float32]:
+    """What the policy in the last checkpoint thinks of the observations that its players make."""
+    settings = parse("--env", "fake:constant").settings_for
+    learner = create_learner(LearnerOptions(run_seed=0, settings_for=settings))
+    learner.load([run.folder / "checkpoints" / str(run.summary["agent_steps"])])
+    world = open_world("constant", agents=4, handshake_seed=5, url_seed=0)
+    release = learner.add_brain(brain_of(world.specs[0]))
+    assert release is not None
+    session = onnxruntime.InferenceSession(release.body, providers=["CPUExecutionProvider"])
+    (observations,) = world.reset()["Constant"].observations
+    values: npt.NDArray[np.float32] = session.run(["value"], {"obs_0": observations})[0]
+    return values
+
+
+@pytest.mark.parametrize(
+    ("scene", "least"),
+    [("hybrid", {"Hybrid": 1.8}), ("masked", {"Masked": 0.95}), ("crowd", {"Crowd": 0.9, "CrowdLate": 0.9})],
+)
+def test_the_other_scenes_are_learned_too(tmp_path: Path, scene: str, least: dict[str, float]) -> None:
+    run = trained(tmp_path, "--env", f"fake:{scene}?agents=4&link=memory", "--seed", "1")
+    rewards = run.summary["mean_reward"]
+    assert {name: rewards[name] >= reward for name, reward in least.items()} == dict.fromkeys(least, True), rewards
