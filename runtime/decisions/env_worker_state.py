@@ -66,8 +66,9 @@ TRANSITIONS: Mapping[tuple[Phase, type], Phase] = {
 class Slot:
     """One environment of the worker.
 
-    taken, until_step: env steps of this incarnation, taken and allowed. open_steps: taken but not yet sent. wanted:
-    a reset that came while an exchange was under way.
+    taken, until_step: env steps of this incarnation, taken and allowed. open_steps: taken but not yet sent.
+    agents_told: most agents waiting at once that the controller was told of. wanted: a reset that came while an
+    exchange was under way.
     """
 
     assignment: EnvAssignment
@@ -76,6 +77,7 @@ class Slot:
     taken: int = 0
     until_step: int = 0
     open_steps: int = 0
+    agents_told: int = 0
     pending: Mapping[str, int] = field(default_factory=dict)
     wanted: ResetRequest | None = None
     is_loss_told: bool = False

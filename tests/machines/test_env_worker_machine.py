@@ -51,6 +51,7 @@ class Player:
     until: int = 0
     acted: dict[str, int] = field(default_factory=dict)
     open_steps: int = 0
+    agents: int = 0
 
 
 class EnvWorkerMachine(RuleBasedStateMachine):
@@ -171,15 +172,17 @@ class EnvWorkerMachine(RuleBasedStateMachine):
     def a_player_replies(self, env_id: int, shift: int, late: bool, waiting: int) -> None:  # noqa: FBT001 - drawn
         target = self.about(env_id, shift)
         is_stale = self.stale(*target)
+        shown = pending = dict.fromkeys(NAMES if late else NAMES[:1], waiting)
         if not is_stale and self.phase(env_id) in {Phase.RESETTING, Phase.STEPPING}:
             player = self.players[env_id]
+            pending = {**self.core.state.slots[EnvId(env_id)].pending, **pending}
             if player.in_flight == "step":
                 player.taken, player.open_steps = player.taken + 1, player.open_steps + 1
             else:
                 player.until = player.taken
             player.in_flight = ""
-        pending = dict.fromkeys(NAMES if late else NAMES[:1], waiting)
-        self.fact(env_id, fx.PlayerReplied(*target, pending), is_stale=is_stale)
+            player.agents = max(player.agents, sum(pending.values()))
+        self.fact(env_id, fx.PlayerReplied(*target, shown), is_stale=is_stale)
 
     @rule(env_id=envs, shift=shifts, unreported=st.integers(0, 2))
     def a_player_fails(self, env_id: int, shift: int, unreported: int) -> None:
@@ -359,6 +362,7 @@ class EnvWorkerMachine(RuleBasedStateMachine):
             slot = state.slots[EnvId(env_id)]
             found = (slot.taken, slot.until_step, slot.open_steps, slot.assignment.incarnation)
             assert found == (player.taken, player.until, player.open_steps, player.incarnation)
+            assert slot.agents_told == player.agents, "more agents wait than the controller was told of"
 
     @invariant()
     def every_wait_has_a_timer(self) -> None:

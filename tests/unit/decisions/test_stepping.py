@@ -221,6 +221,14 @@ def test_a_timer_for_a_policy_that_has_come_is_dropped_and_counted() -> None:
 # ---- blocks
 
 
+def test_more_agents_than_the_controller_knows_of_are_told_at_once() -> None:
+    bench = Bench().stepping(until=9)
+    assert SendBlocks((EnvId(0),)) in bench.take(replied(Walker=2))
+    assert bench.slot().open_steps == 0
+    assert not of_type(bench.take(replied(Walker=1), replied(Walker=2)), SendBlocks)
+    assert SendBlocks((EnvId(0),)) in bench.take(replied(Walker=2, Late=1))
+
+
 def gathering() -> Bench:
     """Environment 0 has used up its credit and waits for environment 1, which steps on."""
     bench = Bench(2).ready(0).ready(1)
