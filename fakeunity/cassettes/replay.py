@@ -91,8 +91,9 @@ class ReplayPlayer:
 
     def _end(self, reason: str) -> TapeEndError:
         self._has_ended = True
-        cut = "" if self._cassette.is_whole else f"; the file was cut short after byte {self._cassette.ends_at}"
-        return TapeEndError(f"exchange {self._exchange}: {self._cassette.path} ends here: {reason}{cut}")
+        if not self._cassette.is_whole:
+            reason = f"the file was cut short after byte {self._cassette.ends_at}"
+        return TapeEndError(f"exchange {self._exchange}: {self._cassette.path} ends here: {reason}")
 
 
 def _is_closing(message: bytes) -> bool:

@@ -1,7 +1,10 @@
 """Cassettes: what is written is read again, what is cut is good up to there, what is damaged or other is told."""
 
 import functools
+import signal
 import struct
+import subprocess
+import sys
 import tempfile
 import tracemalloc
 from collections.abc import Sequence
@@ -33,6 +36,9 @@ from tests.support.driving import Driver, closing, handshake, message, random_ch
 
 BODIES = st.binary(max_size=300) | st.binary(min_size=1, max_size=4).map(lambda seed: seed * 5000)
 SPOKEN = st.lists(st.builds(Message, st.sampled_from(["player", "trainer"]), BODIES), max_size=20)
+
+
+ROOT = Path(__file__).parents[3]
 
 
 class Recording:
@@ -214,6 +220,22 @@ def test_what_is_on_disk_is_good_while_it_is_recorded(tmp_path: Path) -> None:
     assert open_cassette(tmp_path / "c").is_whole
 
 
+def test_a_recording_whose_writer_was_killed_is_good_but_for_its_last_messages(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom tests.unit.fakeunity import test_cassettes as t\n"
+        "driver = t.Driver(t.Recording('basic', Path(sys.argv[1])), t.random_choice(1), 5)\n"
+        "driver.start()\ndriver.steps(300)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "c")], cwd=ROOT, timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL
+    cassette = open_cassette(tmp_path / "c")
+    assert not cassette.is_whole
+    count = len(list(cassette.messages()))
+    assert 605 - BLOCK_MESSAGES < count <= 605
+    with pytest.raises(TapeEndError, match=f"exchange {(count + 1) // 2}: .* cut short"):
+        talked(ReplayPlayerExchanges(tmp_path / "c"), steps=300, seed=5)
+
+
 @pytest.mark.parametrize("scene", ["basic", "crowd?agents=5", "hybrid", "masked", "gridworld?agents=2"])
 def test_the_same_trainer_gets_the_same_calls(scene: str, tmp_path: Path) -> None:
     then = recorded(tmp_path / "c", scene)
@@ -261,7 +283,7 @@ def test_a_trainer_that_goes_on_after_the_end_is_told(tmp_path: Path) -> None:
         died.exchange(handshake(5))
     recorded(tmp_path / "c", "basic", steps=300)
     (tmp_path / "c").write_bytes((tmp_path / "c").read_bytes()[:-60])
-    with pytest.raises(TapeEndError, match="; the file was cut short after byte"):
+    with pytest.raises(TapeEndError, match="ends here: the file was cut short after byte"):
         talked(ReplayPlayerExchanges(tmp_path / "c"), steps=300, seed=5)
 
 
