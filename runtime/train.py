@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from runtime.errors import TrainingError
 from runtime.messages import Status
@@ -251,5 +252,20 @@ class Training:
         return status.exit_code
 
 
+def command() -> NoReturn:
+    """The command line's entrance: `main`, and out.
+
+    The process is left without the interpreter's clean-up: a learner thread inside TensorFlow would be ended by it in
+    the middle of native code, which aborts the process and loses the exit code.
+    """
+    try:
+        code = main()
+    except SystemExit as leave:  # --help and --version
+        code = leave.code if isinstance(leave.code, int) else 0
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    command()
