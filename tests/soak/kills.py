@@ -1,10 +1,11 @@
 """Kills processes of real runs at random instants and checks what is promised then.
 
-`python -m tests.soak.kills --victim {launcher,worker,player,holder} [--count 30] [--seed N] [--at S] [--keep] [-- ...]`
+`python -m tests.soak.kills --victim VICTIM [--count 30] [--seed N] [--at S] [--keep] [-- ...]`, victims as in VICTIMS.
 
 Each kill happens in a run of its own, at an instant drawn uniformly from the whole life of an undisturbed one:
 start-up, updates and saves included. A victim that is not there yet is killed the moment it appears. A kill that comes
-when the run, or the victim's part in it, is over does not count and is drawn again.
+when the run, or the victim's part in it, is over does not count and is drawn again. A storm kills one after another in
+the same run, from the drawn instant on, while the last victims are being started again.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from tests.support.training_runs import (
     short_run,
 )
 
-VICTIMS = ("launcher", "worker", "player", "holder")
+VICTIMS = ("launcher", "worker", "player", "holder", "storm")
+STORM_KILLS = 8
+NO_BUDGET = ("--max-lifetime-restarts", "-1", "--restarts-rate-limit-n", "-1")
 RUN_S_MAX = 240.0
 APPEARS_S_MAX = 60.0
 NOTICED_S_MAX = 5.0
@@ -106,11 +109,12 @@ def expect(holds: object, text: str, run: TrainingRun) -> None:
 def kill_once(victim: str, life: Life, folder: Path, at_s: float, rng: random.Random) -> Kill | None:
     """One run, one kill, all checks; None when the kill came too late to count."""
     folder.mkdir(parents=True)
+    life = replace(life, more=(*life.more, *NO_BUDGET)) if victim == "storm" else life
     with life.run(folder, rng.randrange(1000)) as run:
         run.until(run.has_ended, at_s - (time.monotonic() - run.began_s))
         if victim == "launcher":
             return launcher_killed(run)
-        return _part_killed(run, victim, rng)
+        return _stormed(run, rng) if victim == "storm" else _part_killed(run, victim, rng)
 
 
 def launcher_killed(run: TrainingRun) -> Kill | None:
@@ -184,6 +188,22 @@ def _part_killed(run: TrainingRun, victim: str, rng: random.Random) -> Kill | No
     expect(is_over or _is_in_summary(run, victim), f"{title}, killed at {at_s:.2f} s: not in summary.json", run)
     note = "at the end" if is_over else ""
     return Kill(victim=victim, at_s=at_s, title=title, noticed_s=line.at_s - killed_s, stepping_s=stepping_s, note=note)
+
+
+def _stormed(run: TrainingRun, rng: random.Random) -> Kill | None:
+    """Kills parts and players until it has been enough or the run is over; all of it must be survived."""
+    at_s, killed = time.monotonic() - run.began_s, 0
+    while killed < STORM_KILLS and not run.has_ended() and run.summary().get("exit_reason") is None:
+        found = sorted((*run.all_parts()[1:], *run.players()), key=lambda each: each.pid)
+        if found:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                rng.choice(found).kill()
+                killed += 1
+        run.until(run.has_ended, rng.uniform(0.0, 1.5))
+    code = run.wait(RUN_S_MAX)
+    expect(code == 0, f"a storm of {killed} kills from {at_s:.2f} s on: exit code {code}", run)
+    _check_counters(run)
+    return Kill(victim="storm", at_s=at_s, title=f"{killed} kills") if killed else None
 
 
 def _title(process: psutil.Process) -> str:

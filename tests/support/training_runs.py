@@ -137,13 +137,17 @@ class TrainingRun:
         return False
 
     def parts(self, kind: str) -> list[psutil.Process]:
-        """Processes of `controller`, `holder` or `worker`, known as soon as they are there: by the order of births."""
+        """Processes of `controller`, `holder` or `worker` while none was started again: by the order of births."""
+        born = self.all_parts()
+        return {"controller": born[:1], "holder": born[1:2], "worker": born[2:]}[kind]
+
+    def all_parts(self) -> list[psutil.Process]:
+        """What the Supervisor has started and what lives, oldest first; the TrainerController is the first of them."""
         supervisor = self.titled("Supervisor")
         if supervisor is None:
             return []
         with contextlib.suppress(psutil.Error):
-            born = sorted(supervisor.children(), key=lambda each: (each.create_time(), each.pid))
-            return {"controller": born[:1], "holder": born[1:2], "worker": born[2:]}[kind]
+            return sorted(supervisor.children(), key=lambda each: (each.create_time(), each.pid))
         return []
 
     def titled(self, title: str) -> psutil.Process | None:
