@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,20 +19,48 @@ from runtime.experience.brains import Floats
 from trainers.buffer import Array, End, TransitionBuffer
 
 Indices = npt.NDArray[np.int64]
+SPARE_ROWS = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImageRows:
+    """Images of a batch's rows, fetched when they are needed, so that there is one copy of them all: the buffer's.
+
+    kept: (n, ...) per image, in the buffer's order; order: int64 (n,), which of them row i shows. tails: (t, ...) per
+    image, of the rows from n on. count: n + t, without images too.
+    """
+
+    kept: tuple[Array, ...]
+    tails: tuple[Array, ...]
+    order: Indices
+    count: int
+
+    def fetch(self, rows: npt.NDArray[np.integer[Any]]) -> tuple[Array, ...]:
+        """The images of rows (b,), one array (b, channels, height, width) each; zeros for rows below 0."""
+        return tuple(self._fetch(kept, tails, rows) for kept, tails in zip(self.kept, self.tails, strict=True))
+
+    def _fetch(self, kept: Array, tails: Array, rows: npt.NDArray[np.integer[Any]]) -> Array:
+        n = len(self.order)
+        found = np.zeros((len(rows), *kept.shape[1:]), kept.dtype)
+        is_kept, is_tail = (rows >= 0) & (rows < n), rows >= n
+        found[is_kept] = kept[self.order[rows[is_kept]]]
+        found[is_tail] = tails[rows[is_tail] - n]
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batch:
     """Sorted transitions, followed by the bare observations that bootstrap cut ends.
 
-    count: transitions n. observations: float32 (n + t, D). next_rows: int32 (n + t,), the row whose value follows a
-    transition. continues: bool, its value counts (not TERMINAL). is_linked: bool, the next row belongs to the same
-    segment. versions: int32 (n + t,), the policy version that acted. masks, continuous, discrete, rewards: rows n and
-    later are 0.
+    count: transitions n. observations: float32 (n + t, V), the vectors. images: of the same rows. next_rows: int32
+    (n + t,), the row whose value follows a transition. continues: bool, its value counts (not TERMINAL). is_linked:
+    bool, the next row belongs to the same segment. versions: int32 (n + t,), the policy version that acted. masks,
+    continuous, discrete, rewards: 0 from row n on.
     """
 
     count: int
     observations: Floats
+    images: ImageRows
     masks: npt.NDArray[np.bool_]
     continuous: Floats
     discrete: npt.NDArray[np.int32]
@@ -53,16 +82,17 @@ def batch_of(buffer: TransitionBuffer, wires: Sequence[str], time_horizon: int) 
     links = segment_links(rows, time_horizon)
     bootstraps = rows["bootstraps"].astype(np.int64)
     is_cut = bootstraps >= 0
-    tails = buffer.tails()[bootstraps[is_cut]]
+    vector_tails, *image_tails = (each[bootstraps[is_cut]] for each in buffer.tails())
     next_rows = np.minimum(np.arange(1, n + 1), n - 1)
-    next_rows[is_cut] = n + np.arange(len(tails))
+    next_rows[is_cut] = n + np.arange(len(vector_tails))
 
     def padded(column: Array, dtype: type[np.generic]) -> Array:
-        return np.concatenate([column, np.zeros((len(tails), *column.shape[1:]), column.dtype)]).astype(dtype)
+        return np.concatenate([column, np.zeros((len(vector_tails), *column.shape[1:]), column.dtype)]).astype(dtype)
 
     return Batch(
         count=n,
-        observations=np.concatenate([rows["observations"], tails]).astype(np.float32),
+        observations=np.concatenate([rows["observations"], vector_tails]).astype(np.float32),
+        images=ImageRows(buffer.observations()[1:], tuple(image_tails), order, n + len(vector_tails)),
         masks=padded(rows["masks"], np.bool_).astype(np.bool_),
         continuous=padded(rows["continuous"], np.float32).astype(np.float32),
         discrete=padded(rows["discrete"], np.int32).astype(np.int32),
@@ -119,10 +149,15 @@ def capacity_for(*, rows: int, buffer_size: int, batch_size: int, epochs: int) -
     The first size has a quarter of `buffer_size` to spare, for what a round brings beyond it and for bootstrapping
     rows; each further one is half as large again.
     """
-    size = buffer_size + buffer_size // 4 + 64
+    size = buffer_size + buffer_size // 4 + SPARE_ROWS
     while size < rows:
         size += size // 2
     return Capacity(rows=size, batch_size=min(batch_size, buffer_size), epochs=epochs)
+
+
+def largest_buffer(rows: int) -> int:
+    """The largest buffer_size whose first capacity is no more than `rows`; 0 when there is none."""
+    return max((4 * (rows - SPARE_ROWS) + 3) // 5, 0)
 
 
 def minibatch_rows(count: int, capacity: Capacity, rng: np.random.Generator) -> tuple[npt.NDArray[np.int32], int]:

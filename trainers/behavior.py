@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from runtime.errors import LearnerError
-from runtime.experience.brains import BrainParameters, EnvId, Floats
+from runtime.experience.brains import BrainParameters, EnvId
 from runtime.experience.columns import StepBlock
 from runtime.learner import BehaviorSettings, BrainProgress, PolicyRelease, Summary
 from trainers.batches import Capacity, batch_of, capacity_for
-from trainers.buffer import Array, TransitionBuffer
+from trainers.buffer import ROWS_AT_FIRST, Array, Observations, TransitionBuffer
 from trainers.content import flat_masks
 from trainers.export import acting_graph, unity_graph
 from trainers.networks import NetworkShape, initial_weights
@@ -51,12 +51,12 @@ class Behavior:
         self.shape = NetworkShape.of(brain, settings)
         zeros = np.zeros(self.shape.size, np.float32)
         self.weights = Weights(initial_weights(self.shape, key), zeros, zeros, 0)
-        self.normalizer = Normalizer.empty(self.shape.observation_size)
+        self.normalizer = Normalizer.empty(self.shape.vector_size)
         self.version = 0
         self.steps = 0
         self.period = 0
         self.wires: list[str] = [brain.brain_name]
-        self.buffer = TransitionBuffer(self.shape)
+        self.buffer = self.empty_buffer()
         self.in_flight: TransitionBuffer | None = None
         self.streams: dict[tuple[str, EnvId], Stream] = {}
         self.episodes = EpisodeStatistics()
@@ -70,6 +70,15 @@ class Behavior:
     def is_finished(self) -> bool:
         """True once `max_steps` agent steps were accepted."""
         return self.steps >= self.settings.max_steps
+
+    @property
+    def rows_at_first(self) -> int:
+        """Rows of a new buffer; with images so many that it need not grow, which would take both sizes at once."""
+        return self._capacity(0).rows if self.shape.images else ROWS_AT_FIRST
+
+    def empty_buffer(self) -> TransitionBuffer:
+        """A buffer without rows."""
+        return TransitionBuffer(self.shape, rows=self.rows_at_first)
 
     def accept(self, block: StepBlock, rows: StreamRows, wire: str, *, is_training: bool) -> None:
         """Takes the rows of one wire brain of one block."""
@@ -85,7 +94,7 @@ class Behavior:
         for episode in finished:
             self.episodes.add(episode, period=self.period, env_id=block.env_id, brain=wire)
 
-    def rows(self, block: StepBlock, wire: str, observations: Floats, clock: int) -> StreamRows:
+    def rows(self, block: StepBlock, wire: str, observations: Observations, clock: int) -> StreamRows:
         """The rows of one wire brain, checked already. clock: env steps of the environment before the block."""
         columns = block.brains[wire]
         version = block.versions.get(wire, block.versions.get(self.name, self.version))
@@ -159,14 +168,14 @@ class Behavior:
 
     def warm_up(self) -> None:
         """Compiles the update at its first capacity by running it on nothing."""
-        job = self._job(TransitionBuffer(self.shape))
+        job = self._job(self.empty_buffer())
         job()
 
     def begin_update(self) -> Callable[[], Outcome]:
         """Takes the buffer; the job learns from it."""
         for stream in self.streams.values():
             stream.cut_for_update(self.buffer)
-        taken, self.buffer = self.buffer, TransitionBuffer(self.shape)
+        taken, self.buffer = self.buffer, self.empty_buffer()
         self.in_flight = taken
         self.period += 1
         return self._job(taken)
@@ -202,21 +211,25 @@ class Behavior:
     def _snapshot(self) -> PolicySnapshot:
         return PolicySnapshot(self.version, self.weights.flat, self.normalizer)
 
+    def _capacity(self, rows: int) -> Capacity:
+        hyper = self.settings.hyperparameters
+        return capacity_for(
+            rows=rows,
+            buffer_size=hyper.buffer_size,
+            batch_size=hyper.batch_size,
+            epochs=hyper.num_epoch,
+        )
+
     def _job(self, buffer: TransitionBuffer) -> Callable[[], Outcome]:
-        settings, hyper = self.settings, self.settings.hyperparameters
+        settings = self.settings
         wires, snapshots, weights, normalizer = list(self.wires), list(self.snapshots), self.weights, self.normalizer
-        scheduled = scheduled_values(hyper, steps=self.steps, max_steps=settings.max_steps)
+        scheduled = scheduled_values(settings.hyperparameters, steps=self.steps, max_steps=settings.max_steps)
         rng = generator(self.key, "minibatches", self.version)
         shape, snapshots_max, name = self.shape, self._snapshots_max, self.name
 
         def job() -> Outcome:
             batch = batch_of(buffer, wires, settings.time_horizon)
-            capacity = capacity_for(
-                rows=len(batch),
-                buffer_size=hyper.buffer_size,
-                batch_size=hyper.batch_size,
-                epochs=hyper.num_epoch,
-            )
+            capacity = self._capacity(len(batch))
             self.capacities.add(capacity)
             inputs = update_inputs(
                 batch,
@@ -227,7 +240,7 @@ class Behavior:
                 scheduled=scheduled,
                 rng=rng,
             )
-            after, statistics = engine.update_for(shape, capacity).run(weights, inputs)
+            after, statistics = engine.update_for(shape, capacity).run(weights, inputs, batch.images)
             return Outcome(
                 behavior=name,
                 weights=after,

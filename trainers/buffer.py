@@ -1,4 +1,4 @@
-"""Closed transitions of one behavior, as growing columns."""
+"""Closed transitions of one behavior, as growing columns; images stay in the dtype in which they came."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from runtime.experience.brains import Floats
 from trainers.networks import NetworkShape
 
 Array = npt.NDArray[np.generic]
+Observations = tuple[Array, ...]
+"""Of n rows: float32 (n, V), all vectors side by side as announced, then each image, (n, channels, height, width)."""
 ROWS_AT_FIRST = 256
+CHANGING = frozenset({"rewards", "ends", "bootstraps"})
+"""Columns whose rows may change after they were written; all others only grow, so that copies may share them."""
 
 
 class End(IntEnum):
@@ -23,14 +26,29 @@ class End(IntEnum):
     CUT = 2
 
 
-def _column_types(shape: NetworkShape) -> dict[str, tuple[type[np.generic], tuple[int, ...]]]:
+def named_parts(observations: Observations) -> dict[str, Array]:
+    """Each part of `observations` by the name of its column."""
+    return {f"image.{part - 1}" if part else "observations": rows for part, rows in enumerate(observations)}
+
+
+def part_types(shape: NetworkShape) -> tuple[tuple[np.dtype[np.generic], tuple[int, ...]], ...]:
+    """Dtype and shape of one row of each part of `Observations`."""
+    images = zip(shape.pixel_types, shape.images, strict=True)
+    return (
+        (np.dtype(np.float32), (shape.vector_size,)),
+        *((np.dtype(kind), shape.observations[index]) for kind, index in images),
+    )
+
+
+def _column_types(shape: NetworkShape) -> dict[str, tuple[npt.DTypeLike, tuple[int, ...]]]:
     return {
         "wire": (np.int32, ()),
         "env": (np.int32, ()),
         "incarnation": (np.int32, ()),
         "agent": (np.int64, ()),
         "version": (np.int32, ()),
-        "observations": (np.float32, (shape.observation_size,)),
+        "observations": part_types(shape)[0],
+        **{f"image.{place}": each for place, each in enumerate(part_types(shape)[1:])},
         "masks": (np.bool_, (shape.mask_size,)),
         "continuous": (np.float32, (shape.continuous_size,)),
         "discrete": (np.int32, (len(shape.branches),)),
@@ -41,18 +59,19 @@ def _column_types(shape: NetworkShape) -> dict[str, tuple[type[np.generic], tupl
 
 
 class TransitionBuffer:
-    """Rows of (observation, mask, action, reward, end) with the trajectory they belong to, in order of arrival.
+    """Rows of (observations, mask, action, reward, end) with the trajectory they belong to, in order of arrival.
 
-    `bootstraps` is the row of `tails` that holds the observation after a CUT row, else -1.
+    `bootstraps` is the row of `tails` that holds the observations after a CUT row, else -1.
     """
 
-    def __init__(self, shape: NetworkShape) -> None:
+    def __init__(self, shape: NetworkShape, *, rows: int = ROWS_AT_FIRST) -> None:
+        """rows: room once there is a row. What was not written to costs no memory; growing takes both sizes at once."""
+        self._shape = shape
+        self._rows_at_first = rows
         self._columns: dict[str, Array] = {
-            name: np.zeros((ROWS_AT_FIRST, *dimensions), dtype)
-            for name, (dtype, dimensions) in _column_types(shape).items()
+            name: np.zeros((0, *dimensions), dtype) for name, (dtype, dimensions) in _column_types(shape).items()
         }
-        self._tails: list[Floats] = []
-        self._tail_size = shape.observation_size
+        self._tails: list[Observations] = []
         self._length = 0
 
     def __len__(self) -> int:
@@ -69,13 +88,13 @@ class TransitionBuffer:
         self._columns["bootstraps"][window] = -1
         self._length = needed
 
-    def end(self, row: int, kind: End, observation: Floats | None) -> None:
-        """Marks a row as the last of its trajectory; `observation` (D,) follows a CUT."""
+    def end(self, row: int, kind: End, observations: Observations | None) -> None:
+        """Marks a row as the last of its trajectory; `observations`, one row of each part, follow a CUT."""
         self._columns["ends"][row] = kind
         if kind is End.CUT:
-            assert observation is not None
+            assert observations is not None
             self._columns["bootstraps"][row] = len(self._tails)
-            self._tails.append(observation)
+            self._tails.append(observations)
 
     def is_open(self, row: int) -> bool:
         """True when nothing has ended the trajectory at this row."""
@@ -86,50 +105,66 @@ class TransitionBuffer:
         self._columns["rewards"][row] += np.float32(reward)
 
     def columns(self) -> dict[str, Array]:
-        """All columns, cut to the rows in use (views)."""
-        return {name: column[: self._length] for name, column in self._columns.items()}
+        """All columns but the images, cut to the rows in use (views)."""
+        return {name: column[: self._length] for name, column in self._columns.items() if not name.startswith("image.")}
 
-    def tails(self) -> Floats:
-        """float32 (t, D): the observations that follow CUT rows."""
-        if not self._tails:
-            return np.zeros((0, self._tail_size), np.float32)
-        return np.stack(self._tails)
+    def observations(self) -> Observations:
+        """What the transitions began with (views)."""
+        images = [self._columns[f"image.{place}"] for place in range(len(self._shape.images))]
+        return tuple(each[: self._length] for each in (self._columns["observations"], *images))
+
+    def tails(self) -> Observations:
+        """The t observations that follow CUT rows."""
+        return tuple(
+            np.stack([each[part] for each in self._tails]) if self._tails else np.zeros((0, *dimensions), dtype)
+            for part, (dtype, dimensions) in enumerate(part_types(self._shape))
+        )
 
     def copy(self) -> TransitionBuffer:
         """An independent copy."""
         twin = object.__new__(TransitionBuffer)
-        twin._columns = {name: column[: max(self._length, 1)].copy() for name, column in self._columns.items()}
+        twin._shape, twin._rows_at_first = self._shape, self._rows_at_first
+        twin._columns = {
+            name: column[: self._length].copy() if name in CHANGING else column[: self._length]
+            for name, column in self._columns.items()
+        }
         twin._tails = list(self._tails)
-        twin._tail_size = self._tail_size
         twin._length = self._length
         return twin
 
     def extend(self, other: TransitionBuffer) -> None:
         """Appends the rows and tails of `other`."""
         start, shift = self._length, len(self._tails)
-        rows = other.columns()
-        self.append({name: column for name, column in rows.items() if name != "bootstraps"}, len(other))
-        moved = rows["bootstraps"].astype(np.int64)
+        self.append(
+            {name: column[: len(other)] for name, column in other._columns.items() if name != "bootstraps"},
+            len(other),
+        )
+        moved = other.columns()["bootstraps"].astype(np.int64)
         self._columns["bootstraps"][start : self._length] = np.where(moved >= 0, moved + shift, -1)
-        self._tails.extend(other.tails())
+        self._tails.extend(other._tails)
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
         """Name and content of every array, for a checkpoint."""
         yield from self.columns().items()
-        yield "tails", self.tails()
+        vectors, *images = self.tails()
+        yield "tails", vectors
+        for place, (rows, tails) in enumerate(zip(self.observations()[1:], images, strict=True)):
+            yield f"image.{place}", rows
+            yield f"tails.image.{place}", tails
 
     @staticmethod
-    def restored(shape: NetworkShape, arrays: Mapping[str, Array]) -> TransitionBuffer:
+    def restored(shape: NetworkShape, arrays: Mapping[str, Array], *, rows: int = ROWS_AT_FIRST) -> TransitionBuffer:
         """The buffer whose `arrays()` these were."""
-        buffer = TransitionBuffer(shape)
         count = len(arrays["agent"])
+        buffer = TransitionBuffer(shape, rows=max(rows, count))
         buffer.append({name: arrays[name] for name in _column_types(shape) if name != "bootstraps"}, count)
         buffer._columns["bootstraps"][:count] = arrays["bootstraps"]
-        buffer._tails = list(arrays["tails"].astype(np.float32))
+        tails = [arrays["tails"], *(arrays[f"tails.image.{place}"] for place in range(len(shape.images)))]
+        buffer._tails = list(zip(*tails, strict=True))
         return buffer
 
     def _grow(self, needed: int) -> None:
-        capacity = max(2 * len(self._columns["agent"]), needed)
+        capacity = max(2 * len(self._columns["agent"]), needed, self._rows_at_first)
         for name, column in self._columns.items():
             larger = np.zeros((capacity, *column.shape[1:]), column.dtype)
             larger[: self._length] = column[: self._length]

@@ -46,31 +46,24 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
 
     Raises StorageError when it cannot be written; nothing is left behind then.
     """
-    contents = {
+    contents: dict[str, Sequence[bytes | memoryview]] = {
         ARRAYS: encode_arrays(checkpoint.arrays),
-        STATE: _json(checkpoint.state),
-    }
-    manifest = {
-        "format": FORMAT,
-        "files": {
-            name: {"length": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-            for name, content in contents.items()
-        },
+        STATE: [_json(checkpoint.state)],
     }
     temporary = folder.with_name(f"{TEMPORARY_PREFIX}{folder.name}")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _remove_leftovers(folder.parent)
         temporary.mkdir()
-        for name, content in contents.items():
-            _write(temporary / name, content)
-        _write(temporary / MANIFEST, _json(manifest))
+        files = {name: _write(temporary / name, pieces) for name, pieces in contents.items()}
+        _write(temporary / MANIFEST, [_json({"format": FORMAT, "files": files})])
         _synchronise(temporary)
         _put_in_place(temporary, folder)
         _synchronise(folder.parent)
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise StorageError(_failure(folder, error, sum(map(len, contents.values())))) from error
+        needed = sum(len(piece) for pieces in contents.values() for piece in pieces)
+        raise StorageError(_failure(folder, error, needed)) from error
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
@@ -118,11 +111,17 @@ def _json(content: object) -> bytes:
     return json.dumps(content, sort_keys=True, allow_nan=False, indent=1).encode()
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, pieces: Sequence[bytes | memoryview]) -> dict[str, object]:
+    """Writes a file and says what the manifest holds of it."""
+    digest, length = hashlib.sha256(), 0
     with path.open("xb") as file:
-        file.write(content)
+        for piece in pieces:
+            file.write(piece)
+            digest.update(piece)
+            length += len(piece)
         file.flush()
         os.fsync(file.fileno())
+    return {"length": length, "sha256": digest.hexdigest()}
 
 
 def _synchronise(folder: Path) -> None:

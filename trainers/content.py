@@ -8,26 +8,33 @@ import numpy.typing as npt
 from runtime.errors import InternalError, PlayerContentError
 from runtime.experience.brains import Bools, BrainParameters, Floats
 from runtime.experience.columns import BrainColumns, StepBlock
+from trainers.buffer import Observations
 
 
-def flat_observations(block: StepBlock, brain: BrainParameters) -> Floats:
-    """float32 (r, D): the observations of a checked block side by side.
+def checked_observations(block: StepBlock, brain: BrainParameters) -> Observations:
+    """The observations of a block's r rows: vectors side by side, then the images as they came.
 
     Raises PlayerContentError for a wrong shape or a value that is not finite, in any column of the brain.
     """
     columns = block.brains[brain.brain_name]
     _check_shapes(block, brain, columns)
-    parts = [np.asarray(each, np.float32) for each in columns.observations]
-    flat = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+    vectors = [np.asarray(each, np.float32) for each in columns.observations if each.ndim == 2]
+    flat = vectors[0] if len(vectors) == 1 else np.concatenate([_no_floats(columns), *vectors], axis=1)
+    images = tuple(each for each in columns.observations if each.ndim == 4)
     # One look at everything in the usual case; where it fails, a second one finds the first culprit.
     if not (
         np.isfinite(flat).all()
+        and all(each.dtype == np.uint8 or np.isfinite(each).all() for each in images)
         and np.isfinite(columns.rewards).all()
         and np.isfinite(columns.group_rewards).all()
         and np.isfinite(columns.continuous).all()
     ):
         _refuse(block, brain, columns)
-    return flat
+    return (flat, *images)
+
+
+def _no_floats(columns: BrainColumns) -> Floats:
+    return np.zeros((len(columns.row_agents), 0), np.float32)
 
 
 def flat_masks(columns: BrainColumns, mask_size: int) -> Bools | None:
@@ -49,6 +56,11 @@ def _check_shapes(block: StepBlock, brain: BrainParameters, columns: BrainColumn
                 block,
                 f"brain {brain.brain_name!r} sent observation {index} with shape {values.shape[1:]}; expected "
                 f"{spec.shape}, as it announced",
+            )
+        if values.ndim == 4 and values.dtype != spec.dtype:
+            raise InternalError(
+                f"a block of environment {block.env_id} carries observation {index} of brain {brain.brain_name!r} as "
+                f"{values.dtype}; expected {spec.dtype}, as it was announced. Report this as a bug.",
             )
     spec_ = brain.action_spec
     sent = (columns.continuous.shape[1:], columns.discrete.shape[1:])

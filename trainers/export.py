@@ -1,7 +1,7 @@
 """Policies as ONNX: the graph that acts in EnvWorkers, and the file that Unity loads.
 
-Both hold the same trunk. The acting graph uses only operators that give a row the same bits in any batch: no Log,
-Softplus, Sin, Elu or ReduceSum. Unity's samples inside, so it may use Log.
+Both hold the same trunk (`onnx_layers`). The acting graph uses only operators that give a row the same bits in any
+batch: no Log, Softplus, Sin, Elu or ReduceSum. Unity's samples inside, so it may use Log.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import numpy as np
 
 from runtime.experience.brains import Floats
 from trainers.networks import NetworkShape, named_weights
-from trainers.normalizer import CLIP, Normalizer
+from trainers.normalizer import Normalizer
 from trainers.onnx_graph import GraphWriter
+from trainers.onnx_layers import dense, graph_inputs, trunk
 
 VERSION_NUMBER = 3.0
 ACTION_CLIP = 3.0
@@ -27,62 +28,35 @@ UNIFORM_LOW, UNIFORM_HIGH = 1e-7, 1.0 - 1e-7
 def acting_graph(shape: NetworkShape, flat: Floats, normalizer: Normalizer) -> bytes:
     """The graph that acts. Inputs `obs_0`..; outputs `mean`, `log_std`, `logits`, `value`, those that apply."""
     graph, weights = GraphWriter("acting"), named_weights(shape, flat)
-    observations = _observations(graph, shape, normalizer)
-    actor = _trunk(graph, "actor", weights, observations, shape.num_layers)
+    inputs = graph_inputs(graph, shape, normalizer)
+    actor = trunk(graph, "actor", weights, inputs)
     if shape.continuous_size:
-        graph.output("mean", _dense(graph, "mean", weights, actor), ["batch", shape.continuous_size])
+        graph.output("mean", dense(graph, "mean", weights, actor), ["batch", shape.continuous_size])
         graph.output("log_std", graph.constant("log_std_weight", weights["log_std"]), [shape.continuous_size])
     if shape.mask_size:
-        graph.output("logits", _dense(graph, "logits", weights, actor), ["batch", shape.mask_size])
-    critic = actor if shape.shared_critic else _trunk(graph, "critic", weights, observations, shape.num_layers)
-    graph.output("value", _dense(graph, "value", weights, critic), ["batch", shape.streams])
+        graph.output("logits", dense(graph, "logits", weights, actor), ["batch", shape.mask_size])
+    critic = actor if shape.shared_critic else trunk(graph, "critic", weights, inputs)
+    graph.output("value", dense(graph, "value", weights, critic), ["batch", shape.streams])
     return graph.body()
 
 
 def unity_graph(shape: NetworkShape, flat: Floats, normalizer: Normalizer) -> bytes:
     """The file that Unity loads: version 3, with inputs and outputs named, ordered and typed as it expects them."""
     graph, weights = GraphWriter("policy"), named_weights(shape, flat)
-    observations = _observations(graph, shape, normalizer)
-    actor = _trunk(graph, "actor", weights, observations, shape.num_layers)
+    actor = trunk(graph, "actor", weights, graph_inputs(graph, shape, normalizer))
     masks = graph.input("action_masks", ["batch", shape.mask_size]) if shape.mask_size else ""
     graph.constant_output("version_number", [VERSION_NUMBER])
     graph.constant_output("memory_size", [0.0])
     if shape.continuous_size:
         _continuous_outputs(graph, shape, weights, actor)
     if shape.mask_size:
-        _discrete_outputs(graph, shape, _dense(graph, "logits", weights, actor), masks)
+        _discrete_outputs(graph, shape, dense(graph, "logits", weights, actor), masks)
     return graph.body()
-
-
-def _observations(graph: GraphWriter, shape: NetworkShape, normalizer: Normalizer) -> str:
-    names = [graph.input(f"obs_{index}", ["batch", size]) for index, size in enumerate(shape.observation_sizes)]
-    filled = [name for name, size in zip(names, shape.observation_sizes, strict=True) if size]
-    joined = graph.node("Concat", *filled, axis=1) if len(filled) > 1 else filled[0]
-    if not shape.normalize:
-        return joined
-    shift, scale = normalizer.shift_and_scale()
-    moved = graph.node("Sub", joined, graph.constant("normalizer.shift", shift))
-    scaled = graph.node("Mul", moved, graph.constant("normalizer.scale", scale))
-    return graph.node("Clip", scaled, min=-CLIP, max=CLIP)
-
-
-def _trunk(graph: GraphWriter, name: str, weights: Mapping[str, Floats], inputs: str, layers: int) -> str:
-    hidden = inputs
-    for layer in range(layers):
-        linear = _dense(graph, f"{name}.{layer}", weights, hidden)
-        hidden = graph.node("Mul", linear, graph.node("Sigmoid", linear))
-    return hidden
-
-
-def _dense(graph: GraphWriter, name: str, weights: Mapping[str, Floats], inputs: str) -> str:
-    kernel = graph.constant(f"{name}.kernel", weights[f"{name}.kernel"])
-    bias = graph.constant(f"{name}.bias", weights[f"{name}.bias"])
-    return graph.node("Gemm", inputs, kernel, bias)
 
 
 def _continuous_outputs(graph: GraphWriter, shape: NetworkShape, weights: Mapping[str, Floats], actor: str) -> None:
     size = shape.continuous_size
-    mean = _dense(graph, "mean", weights, actor)
+    mean = dense(graph, "mean", weights, actor)
     deviation = graph.constant("deviation", np.exp(weights["log_std"]))
     sample = graph.node("Add", mean, graph.node("Mul", graph.node("RandomNormalLike", mean), deviation))
     limit = graph.constant("action_clip", [ACTION_CLIP])

@@ -24,7 +24,8 @@ from runtime.learner import (
 )
 from trainers.behavior import Behavior, Outcome
 from trainers.checkpoints import Checkpoint, first_loadable, write_checkpoint
-from trainers.content import flat_observations
+from trainers.content import checked_observations
+from trainers.memory import MemoryNeed, machine_memory, memory_need, refuse_beyond
 from trainers.randomness import behavior_key
 from trainers.refusals import refuse_unsupported
 from trainers.saved_state import (
@@ -56,8 +57,11 @@ class _EnvClock:
 class PPOLearner:
     """Learns each behavior by PPO; the contract of every method is in `runtime.learner.Learner`."""
 
-    def __init__(self, options: LearnerOptions) -> None:
+    def __init__(self, options: LearnerOptions, *, memory_bytes: int | None = None) -> None:
+        """memory_bytes: what there is; None asks the machine."""
         self._options = options
+        self._memory_bytes = machine_memory() if memory_bytes is None else memory_bytes
+        self._needs: dict[str, MemoryNeed] = {}
         self._behaviors: dict[str, Behavior] = {}
         self._brains: dict[str, BrainParameters] = {}
         self._clocks: dict[EnvId, _EnvClock] = {}
@@ -86,6 +90,7 @@ class PPOLearner:
         """A behavior, as a checkpoint has it if one was loaded that knows it."""
         name = brain.behavior_name
         refuse_unsupported(brain, settings)
+        self._refuse_beyond_memory(brain, settings)
         behavior = Behavior(
             brain,
             settings,
@@ -99,6 +104,12 @@ class PPOLearner:
         self._behaviors[name] = behavior
         return behavior
 
+    def _refuse_beyond_memory(self, brain: BrainParameters, settings: BehaviorSettings) -> None:
+        if self._options.is_training:
+            need = memory_need(brain, settings, is_async=self._options.keeps_versions > 1)
+            refuse_beyond(need, settings, others=self._needs.values(), memory_bytes=self._memory_bytes)
+            self._needs[brain.behavior_name] = need
+
     def warm_up(self, behavior: str) -> None:
         """Loads TensorFlow and compiles the update of `behavior`."""
         if self._options.is_training:
@@ -106,7 +117,7 @@ class PPOLearner:
 
     def accept(self, block: StepBlock) -> None:
         """Takes one block, or raises PlayerContentError and keeps nothing of it."""
-        checked = [(wire, flat_observations(block, self._known(wire, block))) for wire in sorted(block.brains)]
+        checked = [(wire, checked_observations(block, self._known(wire, block))) for wire in sorted(block.brains)]
         clock = self._advance(block)
         if block.steps == 0:
             self.cut(block.env_id)

@@ -1,9 +1,14 @@
 """The shape of a policy's network, the layout of its weights in one flat vector, and their initial values.
 
-The network: observations side by side, normalised or not; `num_layers` hidden layers with x * sigmoid(x); one linear
-head for the means of continuous actions, one for the logits of all branches, one for the values. Without a shared
-critic the values have hidden layers of their own. The logarithm of the standard deviation is a weight per action, the
-same in every state.
+The network: each image through convolutions and a dense layer, the vectors side by side, normalised or not;
+`num_layers` hidden layers with x * sigmoid(x) on all of these together; one linear head for the means of continuous
+actions, one for the logits of all branches, one for the values. Without a shared critic the values have encoders and
+hidden layers of their own. The logarithm of the standard deviation is a weight per action, the same in every state.
+
+Goals (`goal_conditioning_type: hyper`) do not stand beside the other observations: they generate weights, as in
+hypernetworks (Ha et al. 2017). A dense layer makes e, GOAL_UNITS numbers, of them; the kernel of the last hidden layer
+is K0 + sum_k e_k * K_k, its bias b0 + sum_k e_k * b_k. Since the generated weights are linear in e, the layer is
+computed as x K0 + vec(e x^T) K + e B + b0, without a kernel per row.
 """
 
 from __future__ import annotations
@@ -16,22 +21,30 @@ import numpy as np
 
 from runtime.experience.brains import BrainParameters, Floats
 from runtime.learner import BehaviorSettings
+from trainers.encoders import ENCODERS, Encoder
 from trainers.randomness import generator
 
 POLICY_HEAD_GAIN = 0.01
 """Small, so that the first policy is close to uniform (or to mean 0) in every state."""
 VALUE_HEAD_GAIN = 0.1
 """Small, so that the first values are close to 0: the clipped loss moves a value by epsilon per update only."""
+GOAL_SIGNAL = 1
+GOAL_UNITS = 16
+"""Numbers that stand for the goals. Each costs as many weights as a whole layer has."""
+
+Layout = list[tuple[str, tuple[int, ...]]]
 
 
 @dataclass(frozen=True)
 class NetworkShape:
-    """All that fixes the layout of the weights; equal shapes may share a compiled update.
+    """All that fixes the layout of the weights and the types of their inputs; equal shapes may share a compiled update.
 
-    observation_sizes: floats of each observation. branches: size of each discrete branch. streams: number of values.
+    observations: shape of each, rank 1 for vectors, rank 3 (channels, height, width) for images. branches: size of each
+    discrete branch. streams: number of values. encoder: of the images. pixel_types: dtype in which each image is kept.
+    goals: numbers of the observations that generate weights.
     """
 
-    observation_sizes: tuple[int, ...]
+    observations: tuple[tuple[int, ...], ...]
     continuous_size: int
     branches: tuple[int, ...]
     streams: int
@@ -39,35 +52,80 @@ class NetworkShape:
     num_layers: int
     shared_critic: bool
     normalize: bool
+    encoder: str = "simple"
+    pixel_types: tuple[str, ...] = ()
+    goals: tuple[int, ...] = ()
 
     @staticmethod
     def of(brain: BrainParameters, settings: BehaviorSettings) -> NetworkShape:
         """The network of `brain` under `settings`."""
+        specs, network = brain.observation_specs, settings.network_settings
+        sized = [index for index, spec in enumerate(specs) if np.prod(spec.shape)]
+        goals = tuple(index for index in sized if specs[index].observation_type == GOAL_SIGNAL)
+        # Goals alone have nothing to condition: they are what is observed.
+        is_conditioned = network.goal_conditioning_type == "hyper" and network.num_layers and len(goals) < len(sized)
         return NetworkShape(
-            observation_sizes=tuple(int(np.prod(each.shape)) for each in brain.observation_specs),
+            observations=tuple(spec.shape for spec in specs),
             continuous_size=brain.action_spec.continuous_size,
             branches=tuple(brain.action_spec.discrete_branches),
             streams=len(settings.reward_signals),
-            hidden_units=settings.network_settings.hidden_units,
-            num_layers=settings.network_settings.num_layers,
+            hidden_units=network.hidden_units,
+            num_layers=network.num_layers,
             shared_critic=settings.hyperparameters.shared_critic,
-            normalize=settings.network_settings.normalize,
+            normalize=network.normalize,
+            encoder=network.vis_encode_type,
+            pixel_types=tuple(spec.dtype for spec in specs if len(spec.shape) == 3),
+            goals=goals if is_conditioned else (),
         )
 
-    @property
-    def observation_size(self) -> int:
-        """Floats of all observations together."""
-        return sum(self.observation_sizes)
+    @cached_property
+    def vectors(self) -> tuple[int, ...]:
+        """Numbers of the observations of rank 1."""
+        return tuple(index for index, shape in enumerate(self.observations) if len(shape) == 1)
+
+    @cached_property
+    def images(self) -> tuple[int, ...]:
+        """Numbers of the observations of rank 3."""
+        return tuple(index for index, shape in enumerate(self.observations) if len(shape) == 3)
+
+    @cached_property
+    def vector_size(self) -> int:
+        """Floats of all vectors together."""
+        return sum(self.observations[index][0] for index in self.vectors)
 
     @property
     def mask_size(self) -> int:
         """Sum of the branch sizes."""
         return sum(self.branches)
 
+    @property
+    def convolutions(self) -> Encoder:
+        """What encodes the images."""
+        return ENCODERS[self.encoder]
+
+    def columns(self, *, goals: bool) -> tuple[int, ...]:
+        """Columns of goal vectors, or of all others, among the vectors side by side."""
+        found: list[int] = []
+        start = 0
+        for index in self.vectors:
+            size = self.observations[index][0]
+            if (index in self.goals) == goals:
+                found += range(start, start + size)
+            start += size
+        return tuple(found)
+
+    def image_places(self, *, goals: bool) -> tuple[int, ...]:
+        """Places of goal images, or of all others, among the images."""
+        return tuple(place for place, index in enumerate(self.images) if (index in self.goals) == goals)
+
+    def feature_size(self, *, goals: bool) -> int:
+        """Numbers that enter the hidden layers, or the goals' layer."""
+        return len(self.columns(goals=goals)) + self.hidden_units * len(self.image_places(goals=goals))
+
     @cached_property
     def layout(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Name and shape of every weight, in the order of the flat vector."""
-        width = self.hidden_units if self.num_layers else self.observation_size
+        width = self.hidden_units if self.num_layers else self.feature_size(goals=False)
         entries = self._trunk("actor")
         if self.continuous_size:
             entries += _dense("mean", width, self.continuous_size)
@@ -83,30 +141,44 @@ class NetworkShape:
         """Number of weights."""
         return sum(int(np.prod(each)) for _, each in self.layout)
 
-    def _trunk(self, name: str) -> list[tuple[str, tuple[int, ...]]]:
-        entries: list[tuple[str, tuple[int, ...]]] = []
-        width = self.observation_size
+    def _trunk(self, name: str) -> Layout:
+        entries: Layout = []
+        for place, index in enumerate(self.images):
+            entries += self._image(f"{name}.image.{place}", self.observations[index])
+        if self.goals:
+            entries += _dense(f"{name}.goal", self.feature_size(goals=True), GOAL_UNITS)
+        width = self.feature_size(goals=False)
         for layer in range(self.num_layers):
             entries += _dense(f"{name}.{layer}", width, self.hidden_units)
+            if self.goals and layer == self.num_layers - 1:
+                entries.append((f"{name}.generated.kernel", (GOAL_UNITS * width, self.hidden_units)))
+                entries.append((f"{name}.generated_bias.kernel", (GOAL_UNITS, self.hidden_units)))
             width = self.hidden_units
         return entries
 
+    def _image(self, name: str, shape: tuple[int, ...]) -> Layout:
+        entries: Layout = []
+        for number, kernel in enumerate(self.convolutions.kernels(shape[0])):
+            entries += [(f"{name}.{number}.kernel", kernel), (f"{name}.{number}.bias", kernel[-1:])]
+        return entries + _dense(f"{name}.dense", int(np.prod(self.convolutions.maps(shape)[-1])), self.hidden_units)
 
-def _dense(name: str, inputs: int, outputs: int) -> list[tuple[str, tuple[int, ...]]]:
+
+def _dense(name: str, inputs: int, outputs: int) -> Layout:
     return [(f"{name}.kernel", (inputs, outputs)), (f"{name}.bias", (outputs,))]
 
 
 def initial_weights(shape: NetworkShape, key: str) -> Floats:
     """float32 (size,): the first weights, a function of the shape and the behavior's key alone.
 
-    Kernels are normal with variance gain² / inputs (variance scaling), biases and log_std are 0.
+    Kernels are normal with variance gain² / inputs (variance scaling; of a convolution, inputs are a filter's numbers),
+    biases and log_std are 0.
     """
     rng = generator(key, "weights")
     gains = {"mean.kernel": POLICY_HEAD_GAIN, "logits.kernel": POLICY_HEAD_GAIN, "value.kernel": VALUE_HEAD_GAIN}
     parts = []
     for name, dimensions in shape.layout:
         if name.endswith(".kernel"):
-            deviation = gains.get(name, 1.0) / np.sqrt(dimensions[0])
+            deviation = gains.get(name, 1.0) / np.sqrt(np.prod(dimensions[:-1]))
             parts.append(rng.normal(0.0, deviation, dimensions).astype(np.float32).ravel())
         else:
             parts.append(np.zeros(dimensions, np.float32))

@@ -37,6 +37,12 @@ class GraphWriter:
         self._constants.append(numpy_helper.from_array(array, name))
         return name
 
+    def shared_constant(self, name: str, values: npt.ArrayLike) -> str:
+        """The float32 initializer of this name, made when it is first asked for."""
+        if all(each.name != name for each in self._constants):
+            self.constant(name, values)
+        return name
+
     def node(self, operator: str, *inputs: str, output: str | None = None, **attributes: object) -> str:
         """One operator with one output, whose name it returns."""
         name = output or f"{operator.lower()}_{len(self._nodes)}"

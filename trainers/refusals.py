@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from runtime.errors import UsageError
-from runtime.experience.brains import BrainParameters
+from runtime.experience.brains import BrainParameters, ObservationSpec
 from runtime.learner import BehaviorSettings
-
-GOAL_SIGNAL = 1
+from trainers.encoders import ENCODERS
 
 
 def refuse_unsupported(brain: BrainParameters, settings: BehaviorSettings) -> None:
@@ -14,25 +13,15 @@ def refuse_unsupported(brain: BrainParameters, settings: BehaviorSettings) -> No
     name = brain.brain_name
     for index, spec in enumerate(brain.observation_specs):
         if len(spec.shape) == 3:
-            raise UsageError(
-                f"brain {name!r}: visual observations are not supported yet (observation {index}, {spec.name!r}, has "
-                f"shape {spec.shape}); expected vector observations. Remove the camera or render texture sensor.",
-            )
-        if len(spec.shape) != 1:
+            _refuse_image(name, index, spec, settings.network_settings.vis_encode_type)
+        elif len(spec.shape) != 1:
             raise UsageError(
                 f"brain {name!r}: variable length observations are not supported yet (observation {index}, "
-                f"{spec.name!r}, has shape {spec.shape}); expected vector observations. Remove the buffer sensor.",
+                f"{spec.name!r}, has shape {spec.shape}); expected vectors and images. Remove the buffer sensor.",
             )
-        if spec.observation_type == GOAL_SIGNAL and settings.network_settings.goal_conditioning_type != "none":
-            raise UsageError(
-                f"brain {name!r}: goal signals with goal_conditioning_type "
-                f"{settings.network_settings.goal_conditioning_type!r} are not supported yet (observation {index}, "
-                f"{spec.name!r}). Set network_settings.goal_conditioning_type to none: the goal is then one "
-                "more vector.",
-            )
-    if sum(spec.shape[0] for spec in brain.observation_specs) == 0:
+    if all(0 in spec.shape for spec in brain.observation_specs):
         raise UsageError(
-            f"brain {name!r} observes nothing; expected at least one float. Give its agents an observation."
+            f"brain {name!r} observes nothing; expected at least one number. Give its agents an observation."
         )
     if not brain.action_spec.continuous_size and not brain.action_spec.discrete_size:
         raise UsageError(
@@ -46,4 +35,19 @@ def refuse_unsupported(brain: BrainParameters, settings: BehaviorSettings) -> No
         raise UsageError(
             f"behavior {brain.behavior_name!r}: reward signals {unknown or 'none'} are not supported yet; expected "
             "extrinsic alone. Change reward_signals in its settings.",
+        )
+
+
+def _refuse_image(name: str, index: int, spec: ObservationSpec, kind: str) -> None:
+    encoder = ENCODERS.get(kind)
+    if encoder is None:
+        raise UsageError(
+            f"brain {name!r}: vis_encode_type {kind!r} is not supported yet, and observation {index}, {spec.name!r}, "
+            f"is an image; expected {' or '.join(ENCODERS)}. Change network_settings.vis_encode_type.",
+        )
+    _, height, width = spec.shape
+    if min(height, width) < encoder.side_min:
+        raise UsageError(
+            f"brain {name!r}: observation {index}, {spec.name!r}, is an image of {width}x{height} pixels; expected at "
+            f"least {encoder.side_min} on each side for vis_encode_type {kind!r}. Give the sensor a larger picture.",
         )

@@ -107,7 +107,7 @@ def restore_behavior(behavior: Behavior, state: State, arrays: Mapping[str, Arra
         for number, (version, count) in enumerate(state["snapshots"])
     ]
     behavior.wires = list(state["wires"])
-    behavior.buffer = TransitionBuffer.restored(behavior.shape, _under("buffer.", arrays))
+    behavior.buffer = TransitionBuffer.restored(behavior.shape, _under("buffer.", arrays), rows=behavior.rows_at_first)
     behavior.episodes = EpisodeStatistics.restored(state["episodes"])
     behavior.summaries.next_step = state["next_summary"]
     behavior.summaries.updates = [dict(each) for each in state["updates_since_summary"]]
@@ -142,7 +142,9 @@ def refuse_other_shape(behavior: Behavior, state: State) -> None:
 def shape_fields(shape: NetworkShape) -> dict[str, Any]:
     """What fixes the weights' layout, as JSON."""
     return {
-        "observation_sizes": list(shape.observation_sizes),
+        "observation_shapes": [list(each) for each in shape.observations],
+        "goals": list(shape.goals),
+        "vis_encode_type": shape.encoder if shape.images else None,
         "continuous_size": shape.continuous_size,
         "discrete_branches": list(shape.branches),
         "reward_signals": shape.streams,
@@ -156,9 +158,12 @@ def shape_fields(shape: NetworkShape) -> dict[str, Any]:
 def refuse_other_brain(known: BrainParameters, brain: BrainParameters) -> None:
     """Raises UsageError when two brains of one behavior differ in what they observe or do."""
     differences = []
-    shapes = ([each.shape for each in known.observation_specs], [each.shape for each in brain.observation_specs])
+    seen = [[(each.shape, each.dtype) for each in one.observation_specs] for one in (known, brain)]
+    shapes, types = ([[each[field] for each in one] for one in seen] for field in (0, 1))
     if shapes[0] != shapes[1]:
         differences.append(f"observation shapes {shapes[0]} and {shapes[1]}")
+    elif types[0] != types[1]:
+        differences.append(f"types of observations {types[0]} and {types[1]} (PNG files are uint8)")
     if known.action_spec != brain.action_spec:
         differences.append(f"actions {known.action_spec} and {brain.action_spec}")
     if differences:

@@ -24,23 +24,25 @@ _CODES = {
 _CODE_OF = {np.dtype(each): code for code, each in _CODES.items()}
 
 
-def encode_arrays(arrays: Mapping[str, Array]) -> bytes:
-    """The file content, names in sorted order: equal arrays give equal bytes."""
+def encode_arrays(arrays: Mapping[str, Array]) -> list[bytes | memoryview]:
+    """The file content in pieces, names in sorted order: equal arrays give equal bytes.
+
+    The arrays are not copied: images may be most of the machine's memory.
+    """
     header: dict[str, object] = {}
     parts, start = [], 0
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name]).astype(arrays[name].dtype.newbyteorder("<"), copy=False)
-        content = array.tobytes()
         header[name] = {
             "dtype": _CODE_OF[array.dtype],
             "shape": list(arrays[name].shape),
-            "data_offsets": [start, start + len(content)],
+            "data_offsets": [start, start + array.nbytes],
         }
-        parts.append(content)
-        start += len(content)
+        parts.append(array.reshape(-1).view(np.uint8).data)
+        start += array.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    return b"".join([len(text).to_bytes(8, "little"), text, *parts])
+    return [len(text).to_bytes(8, "little"), text, *parts]
 
 
 def decode_arrays(content: bytes) -> dict[str, Array]:

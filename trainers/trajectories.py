@@ -16,7 +16,7 @@ import numpy as np
 
 from runtime.experience.brains import Bools, Floats, Ints
 from runtime.experience.columns import BrainColumns, RowKind
-from trainers.buffer import Array, End, TransitionBuffer
+from trainers.buffer import Array, End, Observations, TransitionBuffer, named_parts
 
 LOST_AGENTS_MAX = 10_000
 """Agents remembered as cut in the middle of an episode, per environment and brain."""
@@ -25,7 +25,7 @@ LOST_AGENTS_MAX = 10_000
 class OpenTrajectory:
     """What is known of one agent's unfinished episode.
 
-    observation (D,), mask (M,) or None: its latest row. action: floats, branches and policy version of the action
+    observation, mask (M,) or None: its latest row. action: floats, branches and policy version of the action
     sent since, or None. source, action_source: the same as numbers of rows in the block being taken, -1 outside of
     it. last_row: its latest transition in the buffer, -1 when an update has taken that. owed: reward not yet in a
     transition. is_counted: False when the beginning of the episode was not seen. clock: env step of the latest row.
@@ -47,7 +47,7 @@ class OpenTrajectory:
     )
 
     def __init__(self, source: int, clock: int, *, is_counted: bool) -> None:
-        self.observation: Floats | None = None
+        self.observation: Observations | None = None
         self.mask: Bools | None = None
         self.action: tuple[Floats, Ints, int] | None = None
         self.source = source
@@ -87,17 +87,17 @@ class _Found:
     rewards: list[float] = field(default_factory=list)
     ends: list[tuple[int, End, int]] = field(default_factory=list)
     trajectories: list[OpenTrajectory] = field(default_factory=list)
-    carried_observations: list[Floats] = field(default_factory=list)
+    carried_observations: list[Observations] = field(default_factory=list)
     carried_masks: list[Bools | None] = field(default_factory=list)
     carried_actions: list[tuple[Floats, Ints, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRows:
-    """One brain's part of a block. observations: float32 (r, D). clock: env steps of the environment before it."""
+    """One brain's part of a block. observations: of its r rows. clock: env steps of the environment before it."""
 
     columns: BrainColumns
-    observations: Floats
+    observations: Observations
     masks: Bools | None
     version: int
     clock: int
@@ -211,18 +211,21 @@ class Stream:
             found.ends.append((number, end, row))
         elif trajectory.last_row >= 0 and buffer is not None:
             buffer.add_reward(trajectory.last_row, trajectory.owed)
-            buffer.end(trajectory.last_row, end, rows.observations[row].copy())
+            buffer.end(trajectory.last_row, end, _one(rows.observations, row) if end is End.CUT else None)
 
     def _store(self, rows: StreamRows, found: _Found, buffer: TransitionBuffer) -> None:
         columns, first = rows.columns, len(buffer)
         sources = np.asarray(found.sources)
         actions = np.asarray(found.action_sources)
-        observations = _gathered(rows.observations, sources, found.carried_observations)
+        observations = tuple(
+            _gathered(own, sources, [each[part] for each in found.carried_observations])
+            for part, own in enumerate(rows.observations)
+        )
         masks: Array = np.ones((), np.bool_)
         if rows.masks is not None or any(each is not None for each in found.carried_masks):
             width = len(next(each for each in (*found.carried_masks, *_some(rows.masks)) if each is not None))
             everything = np.ones(width, np.bool_)
-            own = rows.masks if rows.masks is not None else np.ones((len(rows.observations), width), np.bool_)
+            own = rows.masks if rows.masks is not None else np.ones((len(columns.row_agents), width), np.bool_)
             masks = _gathered(own, sources, [everything if each is None else each for each in found.carried_masks])
         carried = found.carried_actions
         wire, env, incarnation = self._identity
@@ -237,7 +240,7 @@ class Stream:
                     actions,
                     [np.int32(version) for _, _, version in carried],
                 ),
-                "observations": observations,
+                **named_parts(observations),
                 "masks": masks,
                 "continuous": _gathered(columns.continuous, actions, [each for each, _, _ in carried]),
                 "discrete": _gathered(columns.discrete, actions, [each for _, each, _ in carried]),
@@ -247,7 +250,7 @@ class Stream:
             len(found.agents),
         )
         for number, end, row in found.ends:
-            buffer.end(first + number, end, rows.observations[row].copy())
+            buffer.end(first + number, end, _one(rows.observations, row) if end is End.CUT else None)
         for number, trajectory in enumerate(found.trajectories):
             trajectory.last_row = first + number
 
@@ -257,7 +260,7 @@ class Stream:
             if trajectory.last_row <= -2:
                 trajectory.last_row = -1
             if trajectory.source >= 0:
-                trajectory.observation = rows.observations[trajectory.source].copy()
+                trajectory.observation = _one(rows.observations, trajectory.source)
                 trajectory.mask = None if rows.masks is None else rows.masks[trajectory.source].copy()
                 trajectory.source = -1
             if trajectory.action_source >= 0:
@@ -307,6 +310,11 @@ def _finished(trajectory: OpenTrajectory, agent: int) -> FinishedEpisode:
         length=trajectory.length,
         group_reward=trajectory.group_reward,
     )
+
+
+def _one(observations: Observations, row: int) -> Observations:
+    """A copy of one row, so that its block can go."""
+    return tuple([part[row].copy() for part in observations])
 
 
 def _some(masks: Bools | None) -> list[Bools]:

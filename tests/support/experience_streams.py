@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from runtime.experience.brains import (
     ActionSpec,
@@ -12,6 +13,7 @@ from runtime.experience.brains import (
     BrainParameters,
     EnvId,
     Incarnation,
+    Observation,
     ObservationSpec,
 )
 from runtime.experience.columns import BrainColumns, RowKind, StepBlock
@@ -30,12 +32,35 @@ def small_brain(
     name: str = "Walker",
     *,
     observations: Sequence[int] = (3, 2),
+    images: Sequence[ObservationSpec] = (),
     continuous: int = 2,
     branches: tuple[int, ...] = (3, 2),
 ) -> BrainParameters:
-    """A hybrid brain with two observations, unless told otherwise."""
-    specs = tuple(ObservationSpec((size,), name=f"sensor {index}") for index, size in enumerate(observations))
+    """A hybrid brain with two vectors, unless told otherwise; images are announced before the last vector."""
+    vectors = [ObservationSpec((size,), name=f"sensor {index}") for index, size in enumerate(observations)]
+    specs = (*vectors[:-1], *images, *vectors[-1:])
     return BrainParameters(BrainName(name), specs, ActionSpec(continuous, branches))
+
+
+EYE = ObservationSpec((3, 20, 21), name="eye", dtype="uint8")
+"""About the smallest image that the encoder `simple` takes."""
+GRAY = ObservationSpec((1, 22, 20), name="gray")
+
+
+def seeing_brain(name: str = "Walker", *, images: Sequence[ObservationSpec] = (EYE, GRAY)) -> BrainParameters:
+    """A brain with two vectors and, between them, an image of bytes and one of floats."""
+    return small_brain(name, images=images)
+
+
+def observation_rows(spec: ObservationSpec, x: npt.NDArray[np.float32], number: int) -> Observation:
+    """What observation `number` shows for each x: the same in all numbers of a vector, a pattern of it in an image."""
+    if len(spec.shape) == 1:
+        vectors: npt.NDArray[np.float32] = np.repeat(x[:, None], spec.shape[0], axis=1) + np.float32(0.25 * number)
+        return vectors
+    pattern: npt.NDArray[np.int64] = np.arange(np.prod(spec.shape), dtype=np.int64).reshape(spec.shape)
+    base = np.floor(np.abs(x) * 977).astype(np.int64)[:, None, None, None]
+    pixels: npt.NDArray[np.uint8] = ((base + 7 * pattern + number) % 256).astype(np.uint8)
+    return pixels if spec.dtype == "uint8" else pixels.astype(np.float32) / np.float32(255)
 
 
 def small_settings(
@@ -47,13 +72,21 @@ def small_settings(
     time_horizon: int = 64,
     max_steps: int = 1000,
     summary_freq: int = 100,
+    vis_encode_type: str = "simple",
+    goal_conditioning_type: str = "hyper",
     **hyperparameters: object,
 ) -> BehaviorSettings:
     """Settings of a learner that compiles fast."""
     chosen: dict[str, object] = {"batch_size": 16, "buffer_size": 32, "num_epoch": 2, **hyperparameters}
     return BehaviorSettings(
         hyperparameters=replace(PPOHyperparameters(), **chosen),  # type: ignore[arg-type]  # names and types are the caller's
-        network_settings=NetworkSettings(normalize=normalize, hidden_units=hidden_units, num_layers=num_layers),
+        network_settings=NetworkSettings(
+            normalize=normalize,
+            hidden_units=hidden_units,
+            num_layers=num_layers,
+            vis_encode_type=vis_encode_type,
+            goal_conditioning_type=goal_conditioning_type,
+        ),
         reward_signals={"extrinsic": RewardSignalSettings(gamma=gamma)},
         time_horizon=time_horizon,
         max_steps=max_steps,
@@ -132,10 +165,7 @@ def columns_of(brain: BrainParameters, steps: Sequence[tuple[int, Step]]) -> Bra
         row_agents=np.asarray([row.agent for _, row in rows], np.int64),
         row_kinds=np.asarray([row.kind for _, row in rows], np.uint8),
         rewards=np.asarray([row.reward for _, row in rows], np.float32),
-        observations=tuple(
-            np.repeat(x[:, None], each.shape[0], axis=1) + np.float32(0.25 * index)
-            for index, each in enumerate(brain.observation_specs)
-        ),
+        observations=tuple(observation_rows(each, x, index) for index, each in enumerate(brain.observation_specs)),
         masks=masks,
         group_ids=np.zeros(len(rows), np.int32),
         group_rewards=np.asarray([row.group_reward for _, row in rows], np.float32),

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from fakeunity.rows import Actions, BehaviorSpec, Rows, World
+from fakeunity.rows import CHANNELS, Actions, BehaviorSpec, Pixels, Rows, World
 from fakeunity.scenes.catalogue import open_world
 from runtime.experience.brains import (
     ActionSpec,
@@ -18,17 +18,48 @@ from runtime.experience.brains import (
     Floats,
     Incarnation,
     Ints,
+    Observation,
     ObservationSpec,
 )
 from runtime.experience.columns import BrainColumns, RowKind, StepBlock
+from runtime.experience.infos import observation_floats
 from runtime.learner import BehaviorSettings, BrainProgress, Learner, LearnerOptions
 from trainers.learner import create_learner
 
 
 def brain_of(spec: BehaviorSpec) -> BrainParameters:
-    """The brain that a scene's behavior announces."""
-    observations = tuple(ObservationSpec((each.size,), name=each.name) for each in spec.observations)
+    """The brain that a scene's behavior announces; observations in the order of their names, as on the wire."""
+    plain = [ObservationSpec((each.size,), (), int(each.is_goal), each.name) for each in spec.observations]
+    images = [
+        ObservationSpec((CHANNELS * each.frames, each.height, each.width), name=each.name, dtype="uint8")
+        for each in spec.images
+    ]
+    observations = tuple(sorted([*plain, *images], key=lambda each: each.name))
     return BrainParameters(BrainName(spec.name), observations, ActionSpec(spec.continuous, spec.branches))
+
+
+def pixels_of(spec: BehaviorSpec, image: int, number: int) -> Pixels:
+    """uint8 (channels, height, width): the picture of that number as a player's message would bring it."""
+    painted = _PAINTED.get((spec.name, image, number))
+    if painted is None:
+        painted = np.ascontiguousarray(spec.images[image].paint(number).transpose(2, 0, 1))
+        _PAINTED[spec.name, image, number] = painted
+    return painted
+
+
+_PAINTED: dict[tuple[str, int, int], Pixels] = {}
+
+
+def seen_by(spec: BehaviorSpec, rows: Rows) -> tuple[Observation, ...]:
+    """The observations of all rows in the order of the brain's."""
+    named: list[tuple[str, Observation]] = [
+        (each.name, values) for each, values in zip(spec.observations, rows.observations, strict=True)
+    ]
+    for index, (each, numbers) in enumerate(zip(spec.images, rows.images, strict=True)):
+        none = np.zeros((0, CHANNELS, each.height, each.width), np.uint8)
+        pictures = [pixels_of(spec, index, int(number)) for number in numbers]
+        named.append((each.name, np.stack(pictures) if pictures else none))
+    return tuple(values for _, values in sorted(named, key=lambda pair: pair[0]))
 
 
 class Actor:
@@ -46,15 +77,15 @@ class Actor:
         self._session = onnxruntime.InferenceSession(body, options, providers=["CPUExecutionProvider"])
         self.version = version
 
-    def outputs(self, observations: tuple[Floats, ...]) -> dict[str, Floats]:
+    def outputs(self, observations: tuple[Observation, ...]) -> dict[str, Floats]:
         assert self._session is not None
         names = [each.name for each in self._session.get_outputs()]
-        feed = {f"obs_{index}": values for index, values in enumerate(observations)}
+        feed = {f"obs_{index}": observation_floats(values) for index, values in enumerate(observations)}
         return dict(zip(names, self._session.run(names, feed), strict=True))
 
     def act(
         self,
-        observations: tuple[Floats, ...],
+        observations: tuple[Observation, ...],
         masks: npt.NDArray[np.bool_] | None,
         rng: np.random.Generator,
     ) -> tuple[Floats, Ints]:
@@ -105,7 +136,8 @@ class Environment:
                 alive = ~rows.done
                 masks = None if rows.mask is None else ~rows.mask[alive]
                 actor = actors[name]
-                sent[name] = actor.act(tuple(each[alive] for each in rows.observations), masks, self.rng)
+                seen = tuple(each[alive] for each in seen_by(self._spec(name), rows))
+                sent[name] = actor.act(seen, masks, self.rng)
                 continuous = np.clip(sent[name][0], -3, 3) / np.float32(3)
                 actions[name] = Actions(continuous, sent[name][1].astype(np.int64))
             before, self.waiting = self.waiting, dict(self.world.step(actions))
@@ -115,6 +147,9 @@ class Environment:
                 self._records.setdefault(name, []).append((step, rows, action))
                 self._senders.setdefault(name, []).append((step, agents))
         return self._block(steps, {name: actor.version for name, actor in actors.items()})
+
+    def _spec(self, name: str) -> BehaviorSpec:
+        return next(each for each in self.world.specs if each.name == name)
 
     def _block(self, steps: int, versions: Mapping[str, int]) -> StepBlock:
         brains = {name: self._columns(name, records) for name, records in self._records.items()}
@@ -134,7 +169,8 @@ class Environment:
         return block
 
     def _columns(self, name: str, records: list[tuple[int, Rows, tuple[Floats, Ints] | None]]) -> BrainColumns:
-        spec = next(each for each in self.world.specs if each.name == name)
+        spec = self._spec(name)
+        seen = [seen_by(spec, each) for _, each, _ in records]
         senders = self._senders.get(name, [])
         acted = [action for _, _, action in records if action is not None]
         rows = [each for _, each, _ in records]
@@ -153,9 +189,7 @@ class Environment:
             row_agents=_joined([each.ids for each in rows], np.int64),
             row_kinds=_joined(kinds, np.uint8),
             rewards=_joined([each.rewards for each in rows], np.float32),
-            observations=tuple(
-                np.concatenate([each.observations[index] for each in rows]) for index in range(len(spec.observations))
-            ),
+            observations=tuple(np.concatenate(each) for each in zip(*seen, strict=True)),
             masks=masks,
             group_ids=np.zeros(count, np.int32),
             group_rewards=np.zeros(count, np.float32),

@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
 Tensor = Any  # TensorFlow ships no usable types.
+
+ADVANTAGE_FLOOR = 1e-8
+TARGET_INPUTS = ("valid", "rewards", "next_rows", "continues", "is_linked", "strengths", "gammas", "lambda")
+
+
+def targets(inputs: Mapping[str, Tensor], old_log_probability: Tensor, old_value: Tensor) -> dict[str, Tensor]:
+    """What the loss compares with: old log-probabilities and values, targets, advantages with mean 0 and deviation 1.
+
+    inputs: the arrays TARGET_INPUTS of an update, n rows, of which those of `valid` 1 are transitions.
+    old_log_probability: (n,). old_value: (n, streams). Beside these columns, the scalar `value_estimate`.
+    """
+    valid = inputs["valid"]
+    raw = advantages(
+        rewards=inputs["rewards"][:, None] * inputs["strengths"],
+        values=old_value,
+        next_rows=inputs["next_rows"],
+        continues=inputs["continues"],
+        is_linked=inputs["is_linked"],
+        gammas=inputs["gammas"],
+        lambda_=inputs["lambda"],
+    )
+    merged = tf.reduce_mean(raw, axis=1)
+    total = tf.maximum(tf.reduce_sum(valid), 1.0)
+    mean = tf.reduce_sum(merged * valid) / total
+    deviation = tf.sqrt(tf.reduce_sum(tf.square(merged - mean) * valid) / total)
+    return {
+        "old_log_probability": old_log_probability,
+        "old_value": old_value,
+        "target": raw + old_value,
+        "advantage": (merged - mean) / (deviation + ADVANTAGE_FLOOR),
+        "value_estimate": tf.reduce_sum(tf.reduce_mean(old_value, axis=1) * valid) / total,
+    }
 
 
 def advantages(

@@ -5,23 +5,35 @@ from __future__ import annotations
 import contextlib
 import os
 import warnings
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trainers.batches import Capacity
     from trainers.networks import NetworkShape
+    from trainers.ppo.staged import StagedUpdate
     from trainers.ppo.update import PPOUpdate
 
 THREADS = 1
 """Threads of TensorFlow. Part of a seed: another number gives other last bits (and small updates are no faster)."""
 
 
-def update_for(shape: NetworkShape, capacity: Capacity) -> PPOUpdate:
-    """The compiled update for these sizes. The first call loads TensorFlow, which takes seconds."""
-    load_tensorflow()
-    from trainers.ppo.update import compiled_update  # noqa: PLC0415 - loads TensorFlow, and not before it is needed
+def update_for(shape: NetworkShape, capacity: Capacity) -> PPOUpdate | StagedUpdate:
+    """The update for these sizes, compiled when it first runs; the same object for the same sizes.
 
-    return compiled_update(shape, capacity)
+    The first call loads TensorFlow, which takes seconds.
+    """
+    load_tensorflow()
+    return _update(shape, capacity)
+
+
+@lru_cache(maxsize=32)
+def _update(shape: NetworkShape, capacity: Capacity) -> PPOUpdate | StagedUpdate:
+    # Both load TensorFlow, and not before it is needed.
+    from trainers.ppo.staged import StagedUpdate  # noqa: PLC0415
+    from trainers.ppo.update import PPOUpdate  # noqa: PLC0415
+
+    return StagedUpdate(shape, capacity) if shape.images else PPOUpdate(shape, capacity)
 
 
 def load_tensorflow() -> None:

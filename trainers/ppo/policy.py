@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ import tensorflow as tf
 
 from trainers.networks import NetworkShape
 from trainers.normalizer import CLIP
+from trainers.ppo.layers import channels_last, dense, encode_image, swish
 
 Tensor = Any  # TensorFlow ships no usable types.
 
@@ -43,21 +45,22 @@ class ActorCritic(tf.Module):
         }
 
     def normalized(self, observations: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
-        """Observations as the network sees them."""
+        """Vectors as the network sees them."""
         if not self.shape.normalize:
             return observations
         return tf.clip_by_value((observations - shift) * scale, -CLIP, CLIP)
 
-    def outputs(self, weights: dict[str, Tensor], inputs: Tensor) -> PolicyOutputs:
-        """Distributions and values for normalised observations (n, D)."""
+    def outputs(self, weights: dict[str, Tensor], inputs: Tensor, images: Sequence[Tensor] = ()) -> PolicyOutputs:
+        """Distributions and values for normalised vectors (n, V) and images (n, channels, height, width) as kept."""
         shape, rows = self.shape, tf.shape(inputs)[0]
-        actor = self._trunk("actor", weights, inputs)
-        critic = actor if shape.shared_critic else self._trunk("critic", weights, inputs)
+        pictures = [channels_last(each) for each in images]
+        actor = self._trunk("actor", weights, inputs, pictures)
+        critic = actor if shape.shared_critic else self._trunk("critic", weights, inputs, pictures)
         return PolicyOutputs(
-            mean=_dense("mean", weights, actor) if shape.continuous_size else tf.zeros([rows, 0]),
+            mean=dense("mean", weights, actor) if shape.continuous_size else tf.zeros([rows, 0]),
             log_std=weights["log_std"] if shape.continuous_size else tf.zeros([0]),
-            logits=_dense("logits", weights, actor) if shape.mask_size else tf.zeros([rows, 0]),
-            value=_dense("value", weights, critic),
+            logits=dense("logits", weights, actor) if shape.mask_size else tf.zeros([rows, 0]),
+            value=dense("value", weights, critic),
         )
 
     def log_probability_and_entropy(
@@ -89,13 +92,33 @@ class ActorCritic(tf.Module):
             start += size
         return log_probability, entropy
 
-    def _trunk(self, name: str, weights: dict[str, Tensor], inputs: Tensor) -> Tensor:
-        hidden = inputs
-        for layer in range(self.shape.num_layers):
-            hidden = _dense(f"{name}.{layer}", weights, hidden)
-            hidden = hidden * tf.sigmoid(hidden)
+    def _trunk(self, name: str, weights: dict[str, Tensor], inputs: Tensor, pictures: Sequence[Tensor]) -> Tensor:
+        shape = self.shape
+        encoded = [
+            encode_image(f"{name}.image.{place}", weights, picture, shape.convolutions)
+            for place, picture in enumerate(pictures)
+        ]
+        hidden = self._features(inputs, encoded, goals=False)
+        for layer in range(shape.num_layers):
+            linear = dense(f"{name}.{layer}", weights, hidden)
+            if shape.goals and layer == shape.num_layers - 1:
+                goal = swish(dense(f"{name}.goal", weights, self._features(inputs, encoded, goals=True)))
+                linear += _generated(name, weights, hidden, goal)
+            hidden = swish(linear)
         return hidden
 
+    def _features(self, inputs: Tensor, encoded: Sequence[Tensor], *, goals: bool) -> Tensor:
+        """The vectors and encoded images that are goals, or all others, side by side."""
+        columns = tf.constant(self.shape.columns(goals=goals), tf.int32)
+        vectors = tf.gather(inputs, columns, axis=1) if self.shape.goals else inputs
+        images = [encoded[place] for place in self.shape.image_places(goals=goals)]
+        return tf.concat([vectors, *images], axis=1) if images else vectors
 
-def _dense(name: str, weights: dict[str, Tensor], inputs: Tensor) -> Tensor:
-    return tf.matmul(inputs, weights[f"{name}.kernel"]) + weights[f"{name}.bias"]
+
+def _generated(name: str, weights: dict[str, Tensor], hidden: Tensor, goal: Tensor) -> Tensor:
+    """What the weights that a goal (n, e) generates add to a layer of hidden (n, w): sum_k e_k * (x K_k + b_k)."""
+    rows, (units, width) = tf.shape(hidden)[0], (goal.shape[1], hidden.shape[1])
+    products = tf.reshape(hidden[:, :, None] * goal[:, None, :], [rows, width * units])
+    return tf.matmul(products, weights[f"{name}.generated.kernel"]) + tf.matmul(
+        goal, weights[f"{name}.generated_bias.kernel"]
+    )

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainers.batches import Capacity, capacity_for, minibatch_rows
+from trainers.batches import Capacity, capacity_for, largest_buffer, minibatch_rows
 from trainers.randomness import generator
 
 
@@ -40,6 +40,16 @@ def test_a_capacity_holds_the_rows_and_few_different_ones_are_needed(
         rows=buffer_size + buffer_size // 4, buffer_size=buffer_size, batch_size=batch_size, epochs=3
     )
     assert capacity == smaller or rows > buffer_size * 1.25
+
+
+@given(rows=st.integers(0, 5000))
+def test_the_largest_buffer_fits_and_the_next_does_not(rows: int) -> None:
+    def needed(buffer_size: int) -> int:
+        return capacity_for(rows=0, buffer_size=buffer_size, batch_size=1, epochs=1).rows
+
+    found = largest_buffer(rows)
+    assert found == 0 or needed(found) <= rows
+    assert needed(found + 1) > rows
 
 
 def test_generators_depend_on_key_purpose_and_number_alone() -> None:

@@ -15,11 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import StorageError, UsageError
-from runtime.experience.brains import ActionSpec
+from runtime.experience.brains import ActionSpec, BrainParameters
 from runtime.learner import BehaviorSettings, Learner, LearnerOptions
 from tests.support.experience_streams import (
+    EYE,
+    GRAY,
     Feeder,
     random_life,
+    seeing_brain,
     small_brain,
     small_learner,
     small_settings,
@@ -27,9 +30,11 @@ from tests.support.experience_streams import (
 )
 from trainers.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from trainers.learner import PPOLearner, create_learner
+from trainers.saved_state import behavior_arrays
 from trainers.tensors_file import Array, decode_arrays, encode_arrays
 
 BRAIN = small_brain()
+SEEING = seeing_brain()
 ROOT = Path(__file__).parents[3]
 CHECKPOINT = Checkpoint(
     {"b/x": np.arange(6, dtype=np.float32).reshape(2, 3), "a": np.zeros((0, 2), np.int64)}, {"n": 1}
@@ -40,37 +45,38 @@ def update(learner: Learner, name: str = "Walker") -> None:
     learner.finish_update(learner.begin_update(name)())
 
 
-def experience(learner: Learner, *, env_id: int, seed: int, version: int) -> None:
-    feeder = Feeder(learner, BRAIN, env_id=env_id, version=version)
-    first, rest = random_life(BRAIN, seed=seed, agents=3, steps=15)
+def experience(learner: Learner, *, env_id: int, seed: int, version: int, brain: BrainParameters = BRAIN) -> None:
+    feeder = Feeder(learner, brain, env_id=env_id, version=version)
+    first, rest = random_life(brain, seed=seed, agents=3, steps=15)
     feeder.reset(*first.rows)
     feeder.steps(*rest)
 
 
-def trained(*, is_normalized: bool = True) -> Learner:
-    learner = small_learner(small_settings(normalize=is_normalized), brains=[BRAIN])
-    walkers(learner, BRAIN)
+def trained(*, is_normalized: bool = True, brain: BrainParameters = BRAIN) -> Learner:
+    learner = small_learner(small_settings(normalize=is_normalized), brains=[brain])
+    walkers(learner, brain)
     update(learner)
-    experience(learner, env_id=1, seed=2, version=1)
+    experience(learner, env_id=1, seed=2, version=1, brain=brain)
     return learner
 
 
-def test_training_goes_on_from_a_checkpoint_bit_for_bit(tmp_path: Path) -> None:
-    learner = trained()
+@pytest.mark.parametrize("brain", [BRAIN, SEEING], ids=["vectors", "images"])
+def test_training_goes_on_from_a_checkpoint_bit_for_bit(tmp_path: Path, brain: BrainParameters) -> None:
+    learner = trained(brain=brain)
     learner.take_summaries()
     learner.cut(None)
     learner.begin_save({"lesson": 3})(tmp_path / "50")
     again = small_learner(small_settings(normalize=True), seed=99)
     assert again.load([tmp_path / "50"]) == {"lesson": 3, "damaged": []}
-    release = again.add_brain(BRAIN)
+    release = again.add_brain(brain)
     assert release is not None
     assert release.version == 1
     results = []
     for one in (learner, again):
         assert isinstance(one, PPOLearner)
-        experience(one, env_id=2, seed=7, version=1)
+        experience(one, env_id=2, seed=7, version=1, brain=brain)
         update(one)
-        experience(one, env_id=3, seed=8, version=2)
+        experience(one, env_id=3, seed=8, version=2, brain=brain)
         update(one)
         behavior = one._behaviors["Walker"]
         moments = behavior.weights.first.tobytes() + behavior.weights.second.tobytes()
@@ -80,18 +86,22 @@ def test_training_goes_on_from_a_checkpoint_bit_for_bit(tmp_path: Path) -> None:
     assert results[0] == results[1]
 
 
-def test_saving_while_trajectories_are_open_and_an_update_runs_loses_no_transition(tmp_path: Path) -> None:
-    learner = trained()
+@pytest.mark.parametrize("brain", [BRAIN, SEEING], ids=["vectors", "images"])
+def test_saving_while_trajectories_are_open_and_an_update_runs_loses_no_transition(
+    tmp_path: Path,
+    brain: BrainParameters,
+) -> None:
+    learner = trained(brain=brain)
     buffered = learner.progress()["Walker"].buffered
     job = learner.begin_update("Walker")
-    experience(learner, env_id=2, seed=3, version=1)
+    experience(learner, env_id=2, seed=3, version=1, brain=brain)
     buffered += learner.progress()["Walker"].buffered
     save = learner.begin_save({})
     learner.finish_update(job())
     save(tmp_path / "save")
     again = small_learner(small_settings(normalize=True))
     again.load([tmp_path / "save"])
-    again.add_brain(BRAIN)
+    again.add_brain(brain)
     progress = again.progress()["Walker"]
     assert (progress.buffered, progress.version) == (buffered, 1)
     update(again)
@@ -175,6 +185,27 @@ def test_initializing_takes_weights_and_normaliser_and_starts_counting_at_zero(t
     assert (progress.steps, progress.version, progress.buffered, progress.episodes) == (0, 0, 0, 0)
     assert learner.unity_model("Walker") == source.unity_model("Walker")
     learner.begin_save({})(tmp_path / "next")
+
+
+def test_another_image_or_encoder_is_refused_field_by_field(tmp_path: Path) -> None:
+    trained(brain=SEEING).begin_save({})(tmp_path / "save")
+    other = small_learner(small_settings(normalize=True, vis_encode_type="nature_cnn"))
+    wide = seeing_brain(images=[replace(each, shape=(each.shape[0], 40, 40)) for each in (EYE, GRAY)])
+    other.initialize_from([tmp_path / "save"])
+    text = r".*\[3, 20, 21\].* saved, .*\[3, 40, 40\].* now; vis_encode_type: simple saved, nature_cnn now"
+    with pytest.raises(UsageError, match=f"observation_shapes: {text}"):
+        other.add_brain(wide)
+
+
+def test_images_are_saved_without_a_copy_of_them() -> None:
+    learner = trained(brain=SEEING)
+    assert isinstance(learner, PPOLearner)
+    behavior = learner._behaviors["Walker"]
+    ours = behavior.buffer.observations()[1]
+    arrays = behavior_arrays(behavior)
+    assert np.shares_memory(arrays["buffer.image.0"], ours)
+    pieces = [np.frombuffer(each, np.uint8) for each in encode_arrays(arrays) if len(each)]
+    assert any(np.shares_memory(piece, ours) for piece in pieces)
 
 
 def test_a_damaged_checkpoint_is_skipped_and_reported(tmp_path: Path) -> None:
@@ -273,12 +304,13 @@ def test_arrays_survive_the_file_and_equal_ones_give_equal_bytes() -> None:
         "b": np.array([True, False]),
         "empty": np.zeros((0, 3), np.float32),
     }
-    decoded = decode_arrays(encode_arrays(arrays))
+    decoded = decode_arrays(b"".join(encode_arrays(arrays)))
     assert decoded.keys() == arrays.keys()
     for name, array in arrays.items():
         assert decoded[name].dtype == array.dtype
         np.testing.assert_array_equal(decoded[name], array)
-    assert encode_arrays(arrays) == encode_arrays(dict(reversed(arrays.items())))
+    turned = dict(reversed(arrays.items()))
+    assert b"".join(encode_arrays(arrays)) == b"".join(encode_arrays(turned))
 
 
 @given(content=st.binary(max_size=60))

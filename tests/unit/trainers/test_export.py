@@ -21,7 +21,9 @@ from trainers.ppo.policy import ActorCritic, PolicyOutputs
 ROW_EXACT_OPERATORS = {"Concat", "Sub", "Mul", "Clip", "Gemm", "Sigmoid", "Identity"}
 shapes = st.builds(
     NetworkShape,
-    observation_sizes=st.lists(st.integers(0, 4), min_size=1, max_size=3).map(tuple).filter(sum),
+    observations=st.lists(st.integers(0, 4), min_size=1, max_size=3)
+    .filter(sum)
+    .map(lambda sizes: tuple((size,) for size in sizes)),
     continuous_size=st.integers(0, 3),
     branches=st.lists(st.integers(1, 4), min_size=0, max_size=3).map(tuple),
     streams=st.just(1),
@@ -35,21 +37,22 @@ shapes = st.builds(
 def shape_of(
     *, continuous: int = 0, branches: tuple[int, ...] = (), observations: tuple[int, ...] = (3,)
 ) -> NetworkShape:
-    return NetworkShape(observations, continuous, branches, 1, 8, 1, shared_critic=False, normalize=False)
+    vectors = tuple((size,) for size in observations)
+    return NetworkShape(vectors, continuous, branches, 1, 8, 1, shared_critic=False, normalize=False)
 
 
 def random_policy(shape: NetworkShape, seed: int = 0) -> tuple[Floats, Normalizer]:
     rng = np.random.default_rng(seed)
     flat = rng.normal(0, 0.7, shape.size).astype(np.float32)
-    seen = rng.normal(1.0, 2.0, (50, shape.observation_size)).astype(np.float32)
-    return flat, Normalizer.empty(shape.observation_size).merged(seen)
+    seen = rng.normal(1.0, 2.0, (50, shape.vector_size)).astype(np.float32)
+    return flat, Normalizer.empty(shape.vector_size).merged(seen)
 
 
 def observations_of(shape: NetworkShape, rows: int, seed: int = 1) -> dict[str, Floats]:
     rng = np.random.default_rng(seed)
     return {
-        f"obs_{index}": rng.normal(1.0, 2.0, (rows, size)).astype(np.float32)
-        for index, size in enumerate(shape.observation_sizes)
+        f"obs_{index}": rng.normal(1.0, 2.0, (rows, *each)).astype(np.float32)
+        for index, each in enumerate(shape.observations)
     }
 
 
@@ -83,7 +86,7 @@ def test_the_acting_graph_equals_the_tensorflow_policy(shape: NetworkShape, seed
 
 
 def test_the_acting_graph_holds_only_operators_that_keep_a_rows_bits() -> None:
-    shape = NetworkShape((3, 2), 2, (3, 2), 1, 16, 2, shared_critic=False, normalize=True)
+    shape = NetworkShape(((3,), (2,)), 2, (3, 2), 1, 16, 2, shared_critic=False, normalize=True)
     flat, normalizer = random_policy(shape)
     body = acting_graph(shape, flat, normalizer)
     model = onnx.load_from_string(body)
@@ -97,7 +100,7 @@ def test_the_acting_graph_holds_only_operators_that_keep_a_rows_bits() -> None:
 
 
 def test_graphs_are_built_fast_and_byte_for_byte_again() -> None:
-    shape = NetworkShape((8,), 2, (3,), 1, 128, 2, shared_critic=False, normalize=True)
+    shape = NetworkShape(((8,),), 2, (3,), 1, 128, 2, shared_critic=False, normalize=True)
     flat, normalizer = random_policy(shape)
     bodies, times = set(), []
     for _ in range(20):

@@ -10,7 +10,7 @@ import pytest
 from runtime.errors import UsageError
 from runtime.experience.brains import ActionSpec, BrainName, BrainParameters, ObservationSpec
 from runtime.experience.columns import RowKind
-from runtime.learner import LearnerOptions, NetworkSettings, RewardSignalSettings
+from runtime.learner import LearnerOptions, RewardSignalSettings
 from tests.support.experience_streams import (
     Act,
     Feeder,
@@ -37,12 +37,7 @@ VECTOR = ObservationSpec((3,), name="vector")
 @pytest.mark.parametrize(
     ("brain", "text"),
     [
-        (
-            brain_with(VECTOR, ObservationSpec((3, 84, 84), name="eye")),
-            r"visual observations are not supported yet.*'eye'",
-        ),
         (brain_with(ObservationSpec((20, 4), name="buffer")), "variable length observations are not supported yet"),
-        (brain_with(VECTOR, ObservationSpec((2,), observation_type=1)), "goal signals .*'hyper' are not supported yet"),
         (brain_with(VECTOR, actions=ActionSpec()), "takes no actions"),
         (brain_with(VECTOR, actions=ActionSpec(0, (3, 0))), "branch 1 has no actions"),
         (brain_with(), "observes nothing"),
@@ -70,14 +65,9 @@ def test_an_unknown_reward_signal_is_refused() -> None:
         learner.add_brain(BRAIN)
 
 
-def test_a_goal_without_conditioning_and_an_empty_observation_are_plain_vectors() -> None:
-    settings = small_settings()
-    plain = type(settings)(
-        hyperparameters=settings.hyperparameters,
-        network_settings=NetworkSettings(hidden_units=4, num_layers=1, goal_conditioning_type="none"),
-    )
-    brain = brain_with(VECTOR, ObservationSpec((0,)), ObservationSpec((2,), observation_type=1))
-    assert small_learner(plain, brains=[brain]).progress()["Walker"].version == 0
+def test_an_empty_observation_is_taken_and_says_nothing() -> None:
+    brain = brain_with(VECTOR, ObservationSpec((0,)))
+    assert small_learner(brains=[brain]).progress()["Walker"].version == 0
 
 
 def test_another_team_shares_the_behavior_and_must_look_the_same() -> None:

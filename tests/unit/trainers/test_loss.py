@@ -81,7 +81,7 @@ def test_an_absurd_ratio_leaves_the_loss_finite() -> None:
 
 POLICY = ActorCritic(
     NetworkShape(
-        observation_sizes=(2,),
+        observations=((2,),),
         continuous_size=2,
         branches=(3, 2),
         streams=1,

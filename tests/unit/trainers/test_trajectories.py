@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import InternalError
+from runtime.experience.brains import BrainParameters
 from runtime.experience.columns import RowKind
 from tests.support.experience_streams import (
     Act,
@@ -17,6 +18,7 @@ from tests.support.experience_streams import (
     Step,
     feed,
     random_life,
+    seeing_brain,
     small_brain,
     small_learner,
     small_settings,
@@ -27,6 +29,7 @@ from trainers.buffer import End
 from trainers.learner import PPOLearner
 
 BRAIN = small_brain()
+SEEING = seeing_brain()
 TERMINAL, INTERRUPTED = RowKind.TERMINAL, RowKind.INTERRUPTED
 
 
@@ -155,7 +158,7 @@ def test_an_update_cuts_trajectories_but_neither_episodes_nor_actions_under_way(
     taken = behavior.in_flight
     assert taken is not None
     assert taken.columns()["ends"].tolist() == [End.CUT]
-    assert taken.tails()[:, 0].tolist() == [1.0]
+    assert taken.tails()[0][:, 0].tolist() == [1.0]
     assert len(behavior.buffer) == 0
     feeder.steps(Step((), (Row(agent=1, x=2.0, reward=2.0, kind=TERMINAL),)))
     columns = kept(behavior)
@@ -172,7 +175,7 @@ def test_a_cut_bootstraps_and_leaves_the_episode_out_of_all_means() -> None:
     assert behavior.episodes.count == 0
     columns = kept(behavior)
     assert columns["ends"].tolist() == [End.CUT, End.TERMINAL]
-    assert behavior.buffer.tails()[:, 0].tolist() == [1.0]
+    assert behavior.buffer.tails()[0][:, 0].tolist() == [1.0]
 
 
 def test_the_episode_after_a_cut_one_counts_again() -> None:
@@ -247,9 +250,11 @@ def everything(learner: PPOLearner) -> tuple[object, ...]:
     """All that learning would see: the batch, progress, episodes."""
     behavior = learner._behaviors["Walker"]
     found = batch(behavior)
-    arrays = tuple(getattr(found, name).tobytes() for name in Batch.__slots__ if name != "count")
+    arrays = tuple(getattr(found, name).tobytes() for name in Batch.__slots__ if name not in {"count", "images"})
+    images = tuple(each.tobytes() for each in found.images.fetch(np.arange(len(found))))
     return (
         arrays,
+        images,
         behavior.progress(is_training=True),
         sorted(behavior.episodes.recent),
         sorted(behavior.episodes.fresh),
@@ -259,19 +264,25 @@ def everything(learner: PPOLearner) -> tuple[object, ...]:
 lives = st.tuples(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 30))
 
 
-@given(life=lives, cuts=st.sets(st.integers(1, 29)), update_at=st.integers(0, 30))
+@given(
+    brain=st.sampled_from([BRAIN, SEEING]),
+    life=lives,
+    cuts=st.sets(st.integers(1, 29)),
+    update_at=st.integers(0, 30),
+)
 def test_cutting_a_run_into_blocks_anywhere_changes_nothing(
+    brain: BrainParameters,
     life: tuple[int, int, int],
     cuts: set[int],
     update_at: int,
 ) -> None:
     seed, agents, steps = life
-    first, rest = random_life(BRAIN, seed=seed, agents=agents, steps=steps)
+    first, rest = random_life(brain, seed=seed, agents=agents, steps=steps)
     results = []
     for places in ((), cuts):
-        learner = small_learner(brains=[BRAIN])
+        learner = small_learner(brains=[brain])
         assert isinstance(learner, PPOLearner)
-        feeder = Feeder(learner, BRAIN)
+        feeder = Feeder(learner, brain)
         feeder.reset(*first.rows)
         feed(feeder, rest[:update_at], places)
         learner._behaviors["Walker"].begin_update()

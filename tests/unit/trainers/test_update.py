@@ -21,7 +21,7 @@ from tests.support.experience_streams import (
     small_settings,
     walkers,
 )
-from trainers.batches import batch_of, capacity_for
+from trainers.batches import ImageRows, batch_of, capacity_for
 from trainers.behavior import Behavior, Outcome
 from trainers.learner import PPOLearner
 from trainers.networks import NetworkShape, named_weights
@@ -53,7 +53,7 @@ def filled(settings: BehaviorSettings | None = None, *, seed: int = 0) -> Learne
     return learner
 
 
-def inputs_of(learner: Learner, *, extra_rows: int = 0) -> tuple[Any, Mapping[str, Array]]:
+def inputs_of(learner: Learner, *, extra_rows: int = 0) -> tuple[Any, Mapping[str, Array], ImageRows]:
     """The compiled update and its inputs as the learner would make them, at a capacity of the caller's."""
     behavior = behavior_of(learner)
     hyper = behavior.settings.hyperparameters
@@ -73,7 +73,7 @@ def inputs_of(learner: Learner, *, extra_rows: int = 0) -> tuple[Any, Mapping[st
         scheduled=scheduled_values(hyper, steps=0, max_steps=1000),
         rng=generator("key", "minibatches"),
     )
-    return update_for(behavior.shape, capacity), inputs
+    return update_for(behavior.shape, capacity), inputs, batch.images
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
@@ -93,9 +93,9 @@ def test_the_first_ratio_is_one_and_the_update_changes_the_policy(*, is_shared: 
 
 def test_it_equals_an_eager_loop_over_minibatches_of_exact_size() -> None:
     learner = filled()
-    update, inputs = inputs_of(learner)
+    update, inputs, images = inputs_of(learner)
     behavior = behavior_of(learner)
-    after, _ = update.run(behavior.weights, inputs)
+    after, _ = update.run(behavior.weights, inputs, images)
     expected = _eager(behavior, inputs)
     np.testing.assert_allclose(after.flat, expected, rtol=0, atol=2e-6)
     assert np.abs(expected - behavior.weights.flat).max() > 1e-4
@@ -150,8 +150,8 @@ def test_padding_changes_nothing() -> None:
     learner = filled()
     results = []
     for extra_rows in (0, 60):
-        update, inputs = inputs_of(learner, extra_rows=extra_rows)
-        results.append((update.capacity.rows, *update.run(behavior_of(learner).weights, inputs)))
+        update, inputs, images = inputs_of(learner, extra_rows=extra_rows)
+        results.append((update.capacity.rows, *update.run(behavior_of(learner).weights, inputs, images)))
     assert results[0][0] < results[1][0]
     np.testing.assert_allclose(results[0][1].flat, results[1][1].flat, rtol=0, atol=1e-6)
     assert results[0][1].steps == results[1][1].steps
@@ -160,14 +160,14 @@ def test_padding_changes_nothing() -> None:
 
 def test_what_stands_in_padded_rows_does_not_matter() -> None:
     learner = filled()
-    update, inputs = inputs_of(learner)
+    update, inputs, images = inputs_of(learner)
     spoiled = {name: values.copy() for name, values in inputs.items()}
     buffer = behavior_of(learner).complete_buffer()
-    unused = np.arange(update.capacity.rows) >= len(buffer) + len(buffer.tails())
+    unused = np.arange(update.capacity.rows) >= len(buffer) + len(buffer.tails()[0])
     assert unused.any()
     for name in ("rewards", "continuous", "observations"):
         spoiled[name][unused] = 1e3
-    clean, dirty = (update.run(behavior_of(learner).weights, each)[0] for each in (inputs, spoiled))
+    clean, dirty = (update.run(behavior_of(learner).weights, each, images)[0] for each in (inputs, spoiled))
     assert clean.flat.tobytes() == dirty.flat.tobytes()
 
 
@@ -235,7 +235,7 @@ def test_rows_of_an_earlier_version_are_judged_by_the_policy_that_acted() -> Non
     feeder.steps(*rest[:8])
     feeder.version = 1
     feeder.steps(*rest[8:])
-    update, inputs = inputs_of(learner)
+    update, inputs, _ = inputs_of(learner)
     assert int(inputs["acted_used"]) == 2
     found = update.prepared({name: tf.constant(values) for name, values in inputs.items()})
     policy = ActorCritic(behavior.shape)
@@ -254,7 +254,7 @@ def test_a_row_older_than_all_snapshots_is_judged_by_the_oldest() -> None:
     feeder = Feeder(learner, BRAIN, env_id=2)
     feeder.reset(Row(agent=1))
     feeder.steps(Step((Act(agent=1),), (Row(agent=1),)))
-    _, inputs = inputs_of(learner)
+    _, inputs, _ = inputs_of(learner)
     assert int(inputs["acted_used"]) == 1
     assert (inputs["acted_weights"][0] == behavior_of(learner).snapshots[0].flat).all()
 
@@ -262,7 +262,7 @@ def test_a_row_older_than_all_snapshots_is_judged_by_the_oldest() -> None:
 def test_the_normaliser_moves_after_the_update_and_travels_with_the_policy() -> None:
     learner = filled(small_settings(normalize=True))
     behavior = behavior_of(learner)
-    _, inputs = inputs_of(learner)
+    _, inputs, _ = inputs_of(learner)
     assert (inputs["shift"] == 0).all()
     rows = len(behavior.buffer)
     before = learner.unity_model("Walker")

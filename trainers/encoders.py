@@ -1,0 +1,54 @@
+"""The convolutions that turn an image into numbers, by the names that `vis_encode_type` has for them.
+
+Sizes as in ML-Agents: `simple` is 16 filters of 8x8 every 4 pixels and 32 of 4x4 every 2; `nature_cnn` (Mnih et al.
+2015) 32 of 8x8 every 4, 64 of 4x4 every 2, 64 of 3x3. No padding. What is left is flattened, and one dense layer makes
+`hidden_units` numbers of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class Convolution(NamedTuple):
+    """Number of filters, their side in pixels, and the step between two places."""
+
+    filters: int
+    side: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """Convolutions in order, and the smallest side of an image that they can take."""
+
+    convolutions: tuple[Convolution, ...]
+    side_min: int
+
+    def kernels(self, channels: int) -> tuple[tuple[int, int, int, int], ...]:
+        """(height, width, inputs, filters) of each convolution's kernel, for images of `channels`."""
+        shapes = []
+        for each in self.convolutions:
+            shapes.append((each.side, each.side, channels, each.filters))
+            channels = each.filters
+        return tuple(shapes)
+
+    def maps(self, image: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
+        """(channels, height, width) of what each convolution makes of an image (channels, height, width)."""
+        _, height, width = image
+        shapes = []
+        for each in self.convolutions:
+            height, width = ((size - each.side) // each.stride + 1 for size in (height, width))
+            shapes.append((each.filters, height, width))
+        return tuple(shapes)
+
+
+ENCODERS: Mapping[str, Encoder] = MappingProxyType(
+    {
+        "simple": Encoder((Convolution(16, 8, 4), Convolution(32, 4, 2)), 20),
+        "nature_cnn": Encoder((Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)), 36),
+    },
+)

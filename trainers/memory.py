@@ -1,0 +1,132 @@
+"""How much memory learning will take, said before it is taken.
+
+A run that outgrows its machine is killed without a word, perhaps hours after its start. So what a behavior will need
+at most is estimated when it is announced, and refused with numbers when the machine does not have it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from runtime.errors import UsageError
+from runtime.experience.brains import BrainParameters
+from runtime.learner import BehaviorSettings
+from trainers.batches import capacity_for, largest_buffer
+from trainers.buffer import part_types
+from trainers.networks import NetworkShape
+
+FIXED_BYTES = 600_000_000
+"""The learning library with its compiler, and everything else of the process."""
+ROW_OVERHEAD_BYTES = 64
+"""Ids, reward and marks of a transition."""
+WEIGHT_COPIES = 16
+"""Weights, both moments and the gradient, before and after an update; kept policies; the exported graphs."""
+PASS_COPIES = 6
+"""Float copies of what a layer makes of a minibatch: forwards and backwards, before and after its non-linearity."""
+CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryNeed:
+    """Bytes that one behavior needs at most.
+
+    row: one agent step; each: with all its copies. experience: all agent steps, those learned from and those that
+    arrive meanwhile. network: weights and optimiser. minibatch: what passes through the network at once.
+    """
+
+    behavior: str
+    row: int
+    each: int
+    experience: int
+    network: int
+    minibatch: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.experience + self.network + self.minibatch
+
+
+def memory_need(brain: BrainParameters, settings: BehaviorSettings, *, is_async: bool) -> MemoryNeed:
+    """An estimate from shapes and settings alone. is_async: agents act on while an update is made."""
+    shape, hyper = NetworkShape.of(brain, settings), settings.hyperparameters
+    capacity = capacity_for(
+        rows=0,
+        buffer_size=hyper.buffer_size,
+        batch_size=hyper.batch_size,
+        epochs=hyper.num_epoch,
+    )
+    parts = [math.prod(dimensions) * np.dtype(kind).itemsize for kind, dimensions in part_types(shape)]
+    others = shape.mask_size + 4 * (shape.continuous_size + len(shape.branches)) + ROW_OVERHEAD_BYTES
+    row = sum(parts) + others
+    # Vectors are sorted, padded and handed over as copies; images are fetched for a minibatch at a time.
+    copied = 4 * (row - sum(parts[1:]))
+    trunks = 1 if shape.shared_critic else 2
+    numbers = sum(math.prod(shape.observations[index]) for index in shape.images)
+    maps = sum(math.prod(one) for index in shape.images for one in shape.convolutions.maps(shape.observations[index]))
+    layers = shape.vector_size + shape.hidden_units * (shape.num_layers + len(shape.images))
+    passing = 4 * (2 * numbers + PASS_COPIES * trunks * (maps + layers))
+    each = (2 if is_async else 1) * row + copied
+    return MemoryNeed(
+        behavior=brain.behavior_name,
+        row=row,
+        each=each,
+        experience=capacity.rows * each,
+        network=4 * WEIGHT_COPIES * shape.size,
+        minibatch=capacity.batch_size * passing,
+    )
+
+
+def refuse_beyond(
+    need: MemoryNeed,
+    settings: BehaviorSettings,
+    *,
+    others: Iterable[MemoryNeed],
+    memory_bytes: int,
+) -> None:
+    """Raises UsageError with the numbers when `need` does not fit beside what `others` need already."""
+    taken = FIXED_BYTES + sum(each.total for each in others)
+    if need.total <= memory_bytes - taken:
+        return
+    hyper = settings.hyperparameters
+    left = memory_bytes - taken - need.network - need.minibatch
+    fits = largest_buffer(max(left, 0) // need.each)
+    raise UsageError(
+        f"behavior {need.behavior!r} needs about {_gigabytes(need.total)} of memory: {_gigabytes(need.experience)} for "
+        f"the agent steps of buffer_size {hyper.buffer_size}, {need.row:,} bytes each; {_gigabytes(need.minibatch)} "
+        f"for a minibatch of batch_size {min(hyper.batch_size, hyper.buffer_size)}; {_gigabytes(need.network)} for the "
+        f"network. Expected at most {_gigabytes(max(memory_bytes - taken, 0))}, which this machine has "
+        f"({_gigabytes(memory_bytes)}) beside everything else of learning. {_advice(need, fits)}",
+    )
+
+
+def _advice(need: MemoryNeed, fits: int) -> str:
+    largest = max((need.experience, "experience"), (need.minibatch, "minibatch"), (need.network, "network"))[1]
+    if largest == "experience" and fits > 0:
+        return f"Lower buffer_size to {fits} or less, or give the sensors smaller pictures."
+    if largest == "minibatch":
+        return "Lower batch_size, or give the sensors smaller pictures."
+    return "Lower network_settings.hidden_units, or give the sensors smaller pictures."
+
+
+def _gigabytes(count: int) -> str:
+    return f"{count / 1e9:.2f} GB"
+
+
+def machine_memory() -> int:
+    """Bytes of memory that this machine, or the container around this process, has in all."""
+    found = [int(psutil.virtual_memory().total)]
+    for path in CGROUP_LIMITS:
+        try:
+            text = path.read_text().strip()
+        except OSError:
+            continue
+        if text.isdecimal():
+            found.append(int(text))
+    return min(found)

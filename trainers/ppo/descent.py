@@ -1,0 +1,116 @@
+"""One step down the gradient of one minibatch: what the whole update and the staged one have in common."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from trainers.batches import Capacity
+from trainers.networks import NetworkShape
+from trainers.optimizer_state import Weights
+from trainers.ppo.loss import LossParts, ppo_loss
+from trainers.ppo.policy import ActorCritic
+
+Tensor = Any  # TensorFlow ships no usable types.
+State = tuple[Tensor, ...]
+"""Weights, Adam's first and second moment, and its number of steps."""
+
+FIXED = ("old_log_probability", "old_value", "advantage", "target")
+ACTED = ("continuous", "discrete", "masks")
+
+
+class Adam(tf.Module):
+    """Adam (Kingma and Ba 2015, algorithm 1) on one flat vector; its state is variables like the weights."""
+
+    BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-7
+
+    def __init__(self, size: int) -> None:
+        super().__init__(name="adam")
+        self.first = tf.Variable(tf.zeros([size]), name="first_moment")
+        self.second = tf.Variable(tf.zeros([size]), name="second_moment")
+        self.steps = tf.Variable(0, dtype=tf.int32, name="steps")
+
+    def step(self, state: State, gradient: Tensor, rate: Tensor) -> State:
+        """The state after one step along `gradient`."""
+        flat, first, second, steps = state
+        steps += 1
+        t = tf.cast(steps, tf.float32)
+        first = self.BETA_1 * first + (1.0 - self.BETA_1) * gradient
+        second = self.BETA_2 * second + (1.0 - self.BETA_2) * tf.square(gradient)
+        corrected = rate * tf.sqrt(1.0 - tf.pow(self.BETA_2, t)) / (1.0 - tf.pow(self.BETA_1, t))
+        return flat - corrected * first / (tf.sqrt(second) + self.EPSILON), first, second, steps
+
+
+class UpdateModule(tf.Module):
+    """Policy and optimiser for one network shape and one capacity; an update is a subclass.
+
+    Behaviors of equal shape share it: an update loads what it is given and keeps nothing. `lock` is for one at a time.
+    """
+
+    def __init__(self, shape: NetworkShape, capacity: Capacity, *, name: str) -> None:
+        super().__init__(name=name)
+        self.policy = ActorCritic(shape)
+        self.adam = Adam(shape.size)
+        self.capacity = capacity
+        self.lock = threading.Lock()
+
+    def variables_of_state(self) -> tuple[tf.Variable, ...]:
+        """Where the state is kept between compiled calls."""
+        return self.policy.flat, self.adam.first, self.adam.second, self.adam.steps
+
+    def load(self, weights: Weights) -> None:
+        """Starts from `weights`."""
+        content = (weights.flat, weights.first, weights.second, weights.steps)
+        for variable, values in zip(self.variables_of_state(), content, strict=True):
+            variable.assign(values)
+
+    def state(self) -> State:
+        """The state as tensors."""
+        return tuple(each.value() for each in self.variables_of_state())
+
+    def assign(self, state: State) -> None:
+        """Keeps `state`."""
+        for variable, content in zip(self.variables_of_state(), state, strict=True):
+            variable.assign(content)
+
+    def weights(self) -> Weights:
+        """The state as arrays."""
+        flat, first, second, steps = (each.numpy() for each in self.variables_of_state())
+        return Weights(flat, first, second, int(steps))
+
+
+def descend(
+    module: UpdateModule,
+    state: State,
+    rows: Mapping[str, Tensor],
+    *,
+    images: Sequence[Tensor],
+    numbers: Mapping[str, Tensor],
+) -> tuple[State, LossParts, Tensor]:
+    """State, loss and the largest |ratio - 1| of one minibatch of b rows.
+
+    rows: `weight` (b,), 0 where there is no row, `vectors` (b, V), normalised, and the columns FIXED and ACTED. images:
+    of the same rows. numbers: `epsilon`, `beta` and `learning_rate` of the moment.
+    """
+    policy = module.policy
+    named = policy.tensors(state[0])
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(named)
+        outputs = policy.outputs(named, rows["vectors"], images)
+        log_probability, entropy = policy.log_probability_and_entropy(outputs, *(rows[name] for name in ACTED))
+        parts = ppo_loss(
+            log_probability=log_probability,
+            value=outputs.value,
+            entropy=entropy,
+            weight=rows["weight"],
+            epsilon=numbers["epsilon"],
+            beta=numbers["beta"],
+            **{name: rows[name] for name in FIXED},
+        )
+    gradients = tape.gradient(parts.total, named, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+    gradient = tf.concat([tf.reshape(gradients[name], [-1]) for name, _ in policy.shape.layout], axis=0)
+    ratio_error = tf.reduce_max(tf.abs(tf.exp(log_probability - rows["old_log_probability"]) - 1.0) * rows["weight"])
+    return module.adam.step(state, gradient, numbers["learning_rate"]), parts, ratio_error

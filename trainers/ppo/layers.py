@@ -1,0 +1,51 @@
+"""Layers in TensorFlow, operator by operator as the exported graphs have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from trainers.encoders import Encoder
+
+Tensor = Any  # TensorFlow ships no usable types.
+
+BYTE_MAX = 255.0
+
+
+def dense(name: str, weights: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
+    """A linear layer."""
+    return tf.matmul(inputs, weights[f"{name}.kernel"]) + weights[f"{name}.bias"]
+
+
+def swish(linear: Tensor) -> Tensor:
+    """x * sigmoid(x)."""
+    return linear * tf.sigmoid(linear)
+
+
+def elu(linear: Tensor) -> Tensor:
+    """x where it is positive, exp(x) - 1 where it is not.
+
+    Written with operators that give a row the same bits in any batch when onnxruntime runs the exported graph; its own
+    Elu does not.
+    """
+    return tf.nn.relu(linear) + (tf.exp(tf.minimum(linear, 0.0)) - 1.0)
+
+
+def channels_last(image: Tensor) -> Tensor:
+    """float32 (n, height, width, channels) of an image (n, channels, height, width); bytes are scaled to [0, 1].
+
+    TensorFlow convolves nothing else on a CPU.
+    """
+    moved = tf.transpose(image, [0, 2, 3, 1])
+    return tf.cast(moved, tf.float32) / BYTE_MAX if moved.dtype == tf.uint8 else moved
+
+
+def encode_image(name: str, weights: Mapping[str, Tensor], image: Tensor, encoder: Encoder) -> Tensor:
+    """(n, hidden units) of an image (n, height, width, channels): convolutions with ELU, then a dense layer."""
+    for number, each in enumerate(encoder.convolutions):
+        linear = tf.nn.conv2d(image, weights[f"{name}.{number}.kernel"], each.stride, "VALID")
+        image = elu(linear + weights[f"{name}.{number}.bias"])
+    flat = tf.reshape(image, [tf.shape(image)[0], weights[f"{name}.dense.kernel"].shape[0]])
+    return swish(dense(f"{name}.dense", weights, flat))

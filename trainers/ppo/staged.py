@@ -1,0 +1,132 @@
+"""A PPO update in stages, for networks with convolutions: small compiled functions, called from a loop here.
+
+Inside a compiled loop XLA's convolutions on a CPU take an order of magnitude longer than by themselves, and all images
+would have to be tensors at once. So each minibatch is a call of its own, and its images are fetched for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from trainers.batches import Capacity, ImageRows
+from trainers.networks import NetworkShape
+from trainers.optimizer_state import Weights
+from trainers.ppo.advantages import TARGET_INPUTS, targets
+from trainers.ppo.descent import ACTED, FIXED, UpdateModule, descend
+
+Tensor = Any  # TensorFlow ships no usable types.
+Array = npt.NDArray[np.generic]
+Inputs = Mapping[str, Array]
+
+MOMENT = ("epsilon", "beta", "learning_rate", "shift", "scale")
+
+
+class StagedUpdate(UpdateModule):
+    """The stages, compiled one by one.
+
+    A batch without rows goes through each of them once, and changes nothing: a run on nothing compiles what the first
+    update runs.
+    """
+
+    def __init__(self, shape: NetworkShape, capacity: Capacity) -> None:
+        super().__init__(shape, capacity, name="staged_ppo")
+
+    def run(self, weights: Weights, inputs: Inputs, images: ImageRows) -> tuple[Weights, dict[str, float]]:
+        """The weights after the update, and its statistics: losses, entropy, value estimate, first ratio's error."""
+        with self.lock:
+            self.load(weights)
+            needed = _tensors({name: inputs[name] for name in TARGET_INPUTS})
+            found = self._targets(needed, *self._as_acted(inputs, images))
+            fixed = {name: tensor.numpy() for name, tensor in found.items()}
+            used = int(inputs["minibatches_used"])
+            losses = [
+                [float(each) for each in self._step(*self._minibatch(rows, inputs, fixed, images))]
+                for rows in inputs["minibatches"][: max(used, 1)]
+            ]
+            after = self.weights() if used else weights
+        policy_loss, value_loss, entropy, _ = np.mean(losses, axis=0)
+        return after, {
+            "policy_loss": float(policy_loss),
+            "value_loss": float(value_loss),
+            "entropy": float(entropy),
+            "value_estimate": float(fixed["value_estimate"]),
+            "first_ratio_error": losses[0][-1],
+        }
+
+    def _minibatch(
+        self,
+        numbers: npt.NDArray[np.int32],
+        inputs: Inputs,
+        fixed: Inputs,
+        images: ImageRows,
+    ) -> tuple[dict[str, Tensor], Sequence[Tensor], dict[str, Tensor]]:
+        rows = np.maximum(numbers, 0)
+        picked = {name: fixed[name][rows] for name in FIXED} | {name: inputs[name][rows] for name in ACTED}
+        picked["observations"] = inputs["observations"][rows]
+        picked["weight"] = (numbers >= 0).astype(np.float32)
+        moment = {name: inputs[name] for name in MOMENT}
+        return _tensors(picked), [tf.constant(each) for each in images.fetch(numbers)], _tensors(moment)
+
+    def _as_acted(self, inputs: Inputs, images: ImageRows) -> tuple[Tensor, Tensor]:
+        """Log-probability (rows,) and values (rows, streams) of each row under the version that acted."""
+        log_probability = np.zeros(self.capacity.rows, np.float32)
+        value = np.zeros((self.capacity.rows, self.policy.shape.streams), np.float32)
+        for version, numbers in self._acted_chunks(inputs, images.count):
+            picked = {name: inputs[name][np.maximum(numbers, 0)] for name in ("observations", *ACTED)}
+            acted = {name: inputs[f"acted_{name}"][version] for name in ("weights", "shift", "scale")}
+            pictures = [tf.constant(each) for each in images.fetch(numbers)]
+            found = self._judge(_tensors(picked), pictures, _tensors(acted))
+            is_row = numbers >= 0
+            log_probability[numbers[is_row]] = found[0].numpy()[is_row]
+            value[numbers[is_row]] = found[1].numpy()[is_row]
+        return tf.constant(log_probability), tf.constant(value)
+
+    def _acted_chunks(self, inputs: Inputs, count: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+        """Number of a policy, and int64 (batch_size,) rows that it acted in, -1 where there is none."""
+        size = self.capacity.batch_size
+        for version in range(max(int(inputs["acted_used"]), 1)):
+            rows = np.flatnonzero((inputs["acted"] == version) & (np.arange(self.capacity.rows) < count))
+            for start in range(0, max(len(rows), 1), size):
+                chunk = np.full(size, -1, np.int64)
+                part = rows[start : start + size]
+                chunk[: len(part)] = part
+                yield version, chunk
+
+    @tf.function(jit_compile=True, autograph=False)
+    def _judge(
+        self,
+        rows: dict[str, Tensor],
+        images: Sequence[Tensor],
+        acted: dict[str, Tensor],
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and values under one policy."""
+        vectors = self.policy.normalized(rows["observations"], acted["shift"], acted["scale"])
+        outputs = self.policy.outputs(self.policy.tensors(acted["weights"]), vectors, images)
+        log_probability, _ = self.policy.log_probability_and_entropy(outputs, *(rows[name] for name in ACTED))
+        return log_probability, outputs.value
+
+    @tf.function(jit_compile=True, autograph=False)
+    def _targets(self, inputs: dict[str, Tensor], log_probability: Tensor, value: Tensor) -> dict[str, Tensor]:
+        return targets(inputs, log_probability, value)
+
+    @tf.function(jit_compile=True, autograph=False)
+    def _step(
+        self,
+        rows: dict[str, Tensor],
+        images: Sequence[Tensor],
+        moment: dict[str, Tensor],
+    ) -> tuple[Tensor, ...]:
+        """Learns from one minibatch; policy loss, value loss, entropy, and the largest |ratio - 1|."""
+        seen = {**rows, "vectors": self.policy.normalized(rows["observations"], moment["shift"], moment["scale"])}
+        state, parts, error = descend(self, self.state(), seen, images=images, numbers=moment)
+        self.assign(state)
+        return parts.policy, parts.value, parts.entropy, error
+
+
+def _tensors(arrays: Inputs) -> dict[str, Tensor]:
+    return {name: tf.constant(values) for name, values in arrays.items()}
