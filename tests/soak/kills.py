@@ -203,6 +203,9 @@ def _stormed(run: TrainingRun, rng: random.Random) -> Kill | None:
     code = run.wait(RUN_S_MAX)
     expect(code == 0, f"a storm of {killed} kills from {at_s:.2f} s on: exit code {code}", run)
     _check_counters(run)
+    summary = run.summary()
+    told = sum(summary["restarts"].values()) + sum(summary["workers"].values()) + summary["holder"]
+    expect(told <= killed, f"{told} restarts after {killed} kills", run)
     return Kill(victim="storm", at_s=at_s, title=f"{killed} kills") if killed else None
 
 
