@@ -7,6 +7,7 @@ import pytest
 from runtime.decisions.controller_state import ControllerPhase
 from runtime.decisions.effects import (
     SUPERVISOR,
+    AddBrain,
     BlocksAccepted,
     CutTrajectories,
     Finish,
@@ -282,6 +283,7 @@ def test_players_and_brains_that_appear_at_the_end_are_known_and_not_used() -> N
     bench.take(stop_request(), player_lost(0))
     assert not sent(bench.take(worker_ready(0, 1)), ResetRequest)
     effects = bench.take(brains_found("Late"))
+    assert of_type(effects, AddBrain)
     assert not of_type(effects, WarmUp)
     assert not sent(effects, StepGrant)
     assert accepted_in(bench.take(steps_taken(block(1, steps=1, pending={"Late": 1})))) == [(1, 0)]

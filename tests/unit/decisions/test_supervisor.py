@@ -24,7 +24,7 @@ from runtime.decisions.effects import (
 )
 from runtime.decisions.policy_holder import From
 from runtime.decisions.restarts import RestartLimits
-from runtime.decisions.supervisor import PART_START_S, SupervisorCore, SupervisorOptions, status_of
+from runtime.decisions.supervisor import PART_START_S, WATCH_S, SupervisorCore, SupervisorOptions, status_of
 from runtime.decisions.supervisor_state import LINES_MAX, name_of, note
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId
@@ -263,6 +263,11 @@ def test_a_lost_controller_ends_the_run() -> None:
     found = bench.status
     assert (found.exit_reason, found.exit_code) == ("trainer_failure", 4)
     assert found.cause == "the TrainerController was lost: killed; the last save stands, --resume goes on from it"
+
+
+def test_the_watch_goes_on_as_long_as_the_run() -> None:
+    assert SetTimer("watch", WATCH_S) in Bench().begun
+    assert Bench().take(TimerFired("watch")) == (SetTimer("watch", WATCH_S),)
 
 
 def test_nothing_is_started_after_a_restart_was_denied() -> None:
