@@ -36,7 +36,6 @@ def take_grant(state: WorkerState, message: StepGrant, now_s: float) -> tuple[Wo
         **{name: max(version, state.versions.get(name, version)) for name, version in message.versions.items()},
     }
     state = replace(state, versions=versions, gathers=message.gathers, block_steps=block_steps)
-    granted: list[EnvId] = []
     for each in message.grants:
         slot = state.slots.get(each.env_id)
         if slot is None or slot.assignment.incarnation != each.incarnation or slot.reset_id != each.reset_id:
@@ -44,8 +43,8 @@ def take_grant(state: WorkerState, message: StepGrant, now_s: float) -> tuple[Wo
             continue
         slot = replace(slot, phase=next_phase(slot, each), until_step=max(slot.until_step, each.until_step))
         state = with_slot(state, slot)
-        granted.append(each.env_id)
-    return go_on(state, tuple(granted), now_s)
+    # Versions are the whole worker's: whoever waits for one may be another environment.
+    return go_on(state, tuple(state.slots), now_s)
 
 
 def install(state: WorkerState, message: PolicyUpdate, now_s: float) -> tuple[WorkerState, Effects]:

@@ -163,6 +163,14 @@ def test_every_behavior_in_sight_needs_its_policy_also_without_agents() -> None:
     assert steps_in(bench.take(policy(0, "Late"))) == [(0, 0)]
 
 
+def test_a_version_granted_with_one_environment_releases_another_that_waits_for_it() -> None:
+    bench = Bench(2).ready(0).ready(1)
+    bench.take(policy(0), policy(2), step_grant(env_grant(1), versions={WALKER: 1}))
+    assert bench.slot(1).phase is Phase.IDLE
+    effects = bench.take(step_grant(env_grant(0), versions={WALKER: 2}))
+    assert sorted(steps_in(effects)) == [(0, 2), (1, 2)]
+
+
 def test_an_old_grant_that_comes_again_does_not_bring_its_version_back() -> None:
     bench = Bench().ready()
     bench.take(policy(1), policy(2), step_grant(env_grant(until=9), versions={WALKER: 2}))
