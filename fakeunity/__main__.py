@@ -4,5 +4,11 @@ import sys
 
 from fakeunity.cli import main
 
+
+def command() -> int:
+    """The entrance of the installed command."""
+    return main(sys.argv[1:])
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(command())

@@ -142,10 +142,12 @@ def _check_source(results: Path, run_id: str) -> None:
 def _check_resumable(root: Path) -> None:
     if RunPaths(root).checkpoint_folders():
         return
-    found = f"the run {root} has no checkpoint" if root.is_dir() else f"there is no run {root}"
-    raise StorageError(
-        f"--resume: {found} to go on from{_known_runs(root.parent, root.name)} Leave --resume out to start a new run.",
-    )
+    if root.is_dir():
+        take_lock(root, this_process()).release()  # a run that is just beginning is said to be held, not to be empty
+        found, advice = f"the run {root} has no checkpoint", "Start it anew with --force instead of --resume."
+    else:
+        found, advice = f"there is no run {root}", "Leave --resume out to start a new run."
+    raise StorageError(f"--resume: {found} to go on from{_known_runs(root.parent, root.name)} {advice}")
 
 
 def _known_runs(results: Path, run_id: str) -> str:

@@ -188,6 +188,8 @@ class TrainingSession:
         return replace(settings, environment=replace(env, base_port=base))
 
     def _write_configuration(self) -> None:
+        if self._settings.checkpoints.inference and self._settings.checkpoints.resume:
+            return  # the file tells how the run was trained
         seed = self._settings.environment.seed
         seeds = dict(self._earlier_seeds)
         for env_id, last in self._incarnations.items():
