@@ -6,12 +6,14 @@ named below, which only developers install: another version may emit code that o
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 GRPCIO_TOOLS = "1.76.0"
+GENERATE_S = 120.0
 WIRE = Path(__file__).resolve().parent
 ROOT = WIRE.parents[2]
 SCHEMAS = ("communicator", "communicator_gen1")
@@ -33,12 +35,13 @@ def generate(folder: Path) -> tuple[Path, ...]:
             f"grpcio-tools is {found}, the checked-in classes come from {GRPCIO_TOOLS}; "
             f"pip install grpcio-tools=={GRPCIO_TOOLS}"
         )
-    from grpc_tools import protoc  # absent in a user's installation
-
     schemas = [str(WIRE / f"{schema}.proto") for schema in SCHEMAS]
-    arguments = ["protoc", f"--proto_path={ROOT}", f"--python_out={folder}", f"--pyi_out={folder}", *schemas]
-    if protoc.main(arguments) != 0:
-        raise GeneratorError(f"the generator refused one of {', '.join(schemas)}; its reasons stand above")
+    arguments = [f"--proto_path={ROOT}", f"--python_out={folder}", f"--pyi_out={folder}", *schemas]
+    # In a process of its own: beside a loaded gRPC or TensorFlow, the generator's native code crashes.
+    command = [sys.executable, "-m", "grpc_tools.protoc", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=GENERATE_S, check=False)
+    if done.returncode != 0:
+        raise GeneratorError(f"the generator refused one of {', '.join(schemas)}: {done.stderr.strip()}")
     return tuple(folder / WIRE.relative_to(ROOT) / name for name in GENERATED)
 
 
