@@ -85,7 +85,10 @@ def test_bad_content_is_named_with_its_place_and_the_model_is_saved(
 @pytest.mark.parametrize(
     ("brain", "words"),
     [
-        (replace(BRAIN, observation_specs=(ObservationSpec((3, 8, 8)),)), "visual observations are not supported yet"),
+        (
+            replace(BRAIN, observation_specs=(ObservationSpec((3, 8, 8)),)),
+            "is an image of 8x8 pixels; expected at least 20 on each side",
+        ),
         (
             replace(BRAIN, observation_specs=(ObservationSpec((5, 4), (4, 1)),)),
             "variable length observations are not supported yet",
