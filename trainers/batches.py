@@ -23,11 +23,11 @@ SPARE_ROWS = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ImageRows:
-    """Images of a batch's rows, fetched when they are needed, so that there is one copy of them all: the buffer's.
+class SightRows:
+    """Sights of a batch's rows, fetched when they are needed: the one copy of them all is the transition buffer's.
 
-    kept: (n, ...) per image, in the buffer's order; order: int64 (n,), which of them row i shows. tails: (t, ...) per
-    image, of the rows from n on. count: n + t, without images too.
+    kept: (n, ...) per sight, in that buffer's order; order: int64 (n,), which of them row i shows. tails: (t, ...) per
+    sight, of the rows from n on. count: n + t, without sights too.
     """
 
     kept: tuple[Array, ...]
@@ -36,7 +36,7 @@ class ImageRows:
     count: int
 
     def fetch(self, rows: npt.NDArray[np.integer[Any]]) -> tuple[Array, ...]:
-        """The images of rows (b,), one array (b, channels, height, width) each; zeros for rows below 0."""
+        """The sights of rows (b,), one array (b, ...) each; zeros for rows below 0."""
         return tuple(self._fetch(kept, tails, rows) for kept, tails in zip(self.kept, self.tails, strict=True))
 
     def _fetch(self, kept: Array, tails: Array, rows: npt.NDArray[np.integer[Any]]) -> Array:
@@ -52,7 +52,7 @@ class ImageRows:
 class Batch:
     """Sorted transitions, followed by the bare observations that bootstrap cut ends.
 
-    count: transitions n. observations: float32 (n + t, V), the vectors. images: of the same rows. next_rows: int32
+    count: transitions n. observations: float32 (n + t, V), the vectors. sights: of the same rows. next_rows: int32
     (n + t,), the row whose value follows a transition. continues: bool, its value counts (not TERMINAL). is_linked:
     bool, the next row belongs to the same segment. versions: int32 (n + t,), the policy version that acted. masks,
     continuous, discrete, rewards: 0 from row n on.
@@ -60,7 +60,7 @@ class Batch:
 
     count: int
     observations: Floats
-    images: ImageRows
+    sights: SightRows
     masks: npt.NDArray[np.bool_]
     continuous: Floats
     discrete: npt.NDArray[np.int32]
@@ -82,7 +82,7 @@ def batch_of(buffer: TransitionBuffer, wires: Sequence[str], time_horizon: int) 
     links = segment_links(rows, time_horizon)
     bootstraps = rows["bootstraps"].astype(np.int64)
     is_cut = bootstraps >= 0
-    vector_tails, *image_tails = (each[bootstraps[is_cut]] for each in buffer.tails())
+    vector_tails, *sight_tails = (each[bootstraps[is_cut]] for each in buffer.tails())
     next_rows = np.minimum(np.arange(1, n + 1), n - 1)
     next_rows[is_cut] = n + np.arange(len(vector_tails))
 
@@ -92,7 +92,7 @@ def batch_of(buffer: TransitionBuffer, wires: Sequence[str], time_horizon: int) 
     return Batch(
         count=n,
         observations=np.concatenate([rows["observations"], vector_tails]).astype(np.float32),
-        images=ImageRows(buffer.observations()[1:], tuple(image_tails), order, n + len(vector_tails)),
+        sights=SightRows(buffer.observations()[1:], tuple(sight_tails), order, n + len(vector_tails)),
         masks=padded(rows["masks"], np.bool_).astype(np.bool_),
         continuous=padded(rows["continuous"], np.float32).astype(np.float32),
         discrete=padded(rows["discrete"], np.int32).astype(np.int32),

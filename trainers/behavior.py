@@ -73,8 +73,8 @@ class Behavior:
 
     @property
     def rows_at_first(self) -> int:
-        """Rows of a new buffer; with images so many that it need not grow, which would take both sizes at once."""
-        return self._capacity(0).rows if self.shape.images else ROWS_AT_FIRST
+        """Rows of a new buffer; with sights so many that it need not grow, which would take both sizes at once."""
+        return self._capacity(0).rows if self.shape.sights else ROWS_AT_FIRST
 
     def empty_buffer(self) -> TransitionBuffer:
         """A buffer without rows."""
@@ -240,7 +240,7 @@ class Behavior:
                 scheduled=scheduled,
                 rng=rng,
             )
-            after, statistics = engine.update_for(shape, capacity).run(weights, inputs, batch.images)
+            after, statistics = engine.update_for(shape, capacity).run(weights, inputs, batch.sights)
             return Outcome(
                 behavior=name,
                 weights=after,

@@ -12,7 +12,7 @@ from trainers.networks import NetworkShape
 
 Array = npt.NDArray[np.generic]
 Observations = tuple[Array, ...]
-"""Of n rows: float32 (n, V), all vectors side by side as announced, then each image, (n, channels, height, width)."""
+"""Of n rows: float32 (n, V), all vectors side by side, then each sight (image or buffer) as announced, (n, ...)."""
 ROWS_AT_FIRST = 256
 CHANGING = frozenset({"rewards", "ends", "bootstraps"})
 """Columns whose rows may change after they were written; all others only grow, so that copies may share them."""
@@ -28,15 +28,15 @@ class End(IntEnum):
 
 def named_parts(observations: Observations) -> dict[str, Array]:
     """Each part of `observations` by the name of its column."""
-    return {f"image.{part - 1}" if part else "observations": rows for part, rows in enumerate(observations)}
+    return {f"sight.{part - 1}" if part else "observations": rows for part, rows in enumerate(observations)}
 
 
 def part_types(shape: NetworkShape) -> tuple[tuple[np.dtype[np.generic], tuple[int, ...]], ...]:
     """Dtype and shape of one row of each part of `Observations`."""
-    images = zip(shape.pixel_types, shape.images, strict=True)
+    sights = zip(shape.sight_types, shape.sights, strict=True)
     return (
         (np.dtype(np.float32), (shape.vector_size,)),
-        *((np.dtype(kind), shape.observations[index]) for kind, index in images),
+        *((np.dtype(kind), shape.observations[index]) for kind, index in sights),
     )
 
 
@@ -48,7 +48,7 @@ def _column_types(shape: NetworkShape) -> dict[str, tuple[npt.DTypeLike, tuple[i
         "agent": (np.int64, ()),
         "version": (np.int32, ()),
         "observations": part_types(shape)[0],
-        **{f"image.{place}": each for place, each in enumerate(part_types(shape)[1:])},
+        **{f"sight.{place}": each for place, each in enumerate(part_types(shape)[1:])},
         "masks": (np.bool_, (shape.mask_size,)),
         "continuous": (np.float32, (shape.continuous_size,)),
         "discrete": (np.int32, (len(shape.branches),)),
@@ -105,13 +105,13 @@ class TransitionBuffer:
         self._columns["rewards"][row] += np.float32(reward)
 
     def columns(self) -> dict[str, Array]:
-        """All columns but the images, cut to the rows in use (views)."""
-        return {name: column[: self._length] for name, column in self._columns.items() if not name.startswith("image.")}
+        """All columns but the sights, cut to the rows in use (views)."""
+        return {name: column[: self._length] for name, column in self._columns.items() if not name.startswith("sight.")}
 
     def observations(self) -> Observations:
         """What the transitions began with (views)."""
-        images = [self._columns[f"image.{place}"] for place in range(len(self._shape.images))]
-        return tuple(each[: self._length] for each in (self._columns["observations"], *images))
+        sights = [self._columns[f"sight.{place}"] for place in range(len(self._shape.sights))]
+        return tuple(each[: self._length] for each in (self._columns["observations"], *sights))
 
     def tails(self) -> Observations:
         """The t observations that follow CUT rows."""
@@ -146,11 +146,11 @@ class TransitionBuffer:
     def arrays(self) -> Iterator[tuple[str, Array]]:
         """Name and content of every array, for a checkpoint."""
         yield from self.columns().items()
-        vectors, *images = self.tails()
+        vectors, *sights = self.tails()
         yield "tails", vectors
-        for place, (rows, tails) in enumerate(zip(self.observations()[1:], images, strict=True)):
-            yield f"image.{place}", rows
-            yield f"tails.image.{place}", tails
+        for place, (rows, tails) in enumerate(zip(self.observations()[1:], sights, strict=True)):
+            yield f"sight.{place}", rows
+            yield f"tails.sight.{place}", tails
 
     @staticmethod
     def restored(shape: NetworkShape, arrays: Mapping[str, Array], *, rows: int = ROWS_AT_FIRST) -> TransitionBuffer:
@@ -159,7 +159,7 @@ class TransitionBuffer:
         buffer = TransitionBuffer(shape, rows=max(rows, count))
         buffer.append({name: arrays[name] for name in _column_types(shape) if name != "bootstraps"}, count)
         buffer._columns["bootstraps"][:count] = arrays["bootstraps"]
-        tails = [arrays["tails"], *(arrays[f"tails.image.{place}"] for place in range(len(shape.images)))]
+        tails = [arrays["tails"], *(arrays[f"tails.sight.{place}"] for place in range(len(shape.sights)))]
         buffer._tails = list(zip(*tails, strict=True))
         return buffer
 

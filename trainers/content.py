@@ -12,7 +12,7 @@ from trainers.buffer import Observations
 
 
 def checked_observations(block: StepBlock, brain: BrainParameters) -> Observations:
-    """The observations of a block's r rows: vectors side by side, then the images as they came.
+    """The observations of a block's r rows: vectors side by side, then the sights as they came.
 
     Raises PlayerContentError for a wrong shape or a value that is not finite, in any column of the brain.
     """
@@ -20,17 +20,17 @@ def checked_observations(block: StepBlock, brain: BrainParameters) -> Observatio
     _check_shapes(block, brain, columns)
     vectors = [np.asarray(each, np.float32) for each in columns.observations if each.ndim == 2]
     flat = vectors[0] if len(vectors) == 1 else np.concatenate([_no_floats(columns), *vectors], axis=1)
-    images = tuple(each for each in columns.observations if each.ndim == 4)
+    sights = tuple(each for each in columns.observations if each.ndim > 2)
     # One look at everything in the usual case; where it fails, a second one finds the first culprit.
     if not (
         np.isfinite(flat).all()
-        and all(each.dtype == np.uint8 or np.isfinite(each).all() for each in images)
+        and all(each.dtype == np.uint8 or np.isfinite(each).all() for each in sights)
         and np.isfinite(columns.rewards).all()
         and np.isfinite(columns.group_rewards).all()
         and np.isfinite(columns.continuous).all()
     ):
         _refuse(block, brain, columns)
-    return (flat, *images)
+    return (flat, *sights)
 
 
 def _no_floats(columns: BrainColumns) -> Floats:
@@ -57,7 +57,7 @@ def _check_shapes(block: StepBlock, brain: BrainParameters, columns: BrainColumn
                 f"brain {brain.brain_name!r} sent observation {index} with shape {values.shape[1:]}; expected "
                 f"{spec.shape}, as it announced",
             )
-        if values.ndim == 4 and values.dtype != spec.dtype:
+        if values.ndim > 2 and values.dtype != spec.dtype:
             raise InternalError(
                 f"a block of environment {block.env_id} carries observation {index} of brain {brain.brain_name!r} as "
                 f"{values.dtype}; expected {spec.dtype}, as it was announced. Report this as a bug.",

@@ -19,7 +19,7 @@ from runtime.experience.brains import BrainParameters
 from runtime.learner import BehaviorSettings
 from trainers.batches import capacity_for, largest_buffer
 from trainers.buffer import part_types
-from trainers.networks import NetworkShape
+from trainers.networks import ATTENTION_LAYERS, NetworkShape
 
 FIXED_BYTES = 600_000_000
 """The learning library with its compiler, and everything else of the process."""
@@ -65,12 +65,16 @@ def memory_need(brain: BrainParameters, settings: BehaviorSettings, *, is_async:
     parts = [math.prod(dimensions) * np.dtype(kind).itemsize for kind, dimensions in part_types(shape)]
     others = shape.mask_size + 4 * (shape.continuous_size + len(shape.branches)) + ROW_OVERHEAD_BYTES
     row = sum(parts) + others
-    # Vectors are sorted, padded and handed over as copies; images are fetched for a minibatch at a time.
+    # Vectors are sorted, padded and handed over as copies; sights are fetched for a minibatch at a time.
     copied = 4 * (row - sum(parts[1:]))
     trunks = 1 if shape.shared_critic else 2
-    numbers = sum(math.prod(shape.observations[index]) for index in shape.images)
-    maps = sum(math.prod(one) for index in shape.images for one in shape.convolutions.maps(shape.observations[index]))
-    layers = shape.vector_size + shape.hidden_units * (shape.num_layers + len(shape.images))
+    numbers = sum(math.prod(shape.observations[index]) for index in shape.sights)
+    maps = sum(math.prod(one) for image in shape.images for one in shape.convolutions.maps(image))
+    for index in shape.sights:
+        if len(shape.observations[index]) == 2:
+            things = shape.observations[index][0]
+            maps += things * ((2 + len(ATTENTION_LAYERS)) * shape.hidden_units + 2 * things)
+    layers = shape.vector_size + shape.hidden_units * (shape.num_layers + len(shape.sights))
     passing = 4 * (2 * numbers + PASS_COPIES * trunks * (maps + layers))
     each = (2 if is_async else 1) * row + copied
     return MemoryNeed(

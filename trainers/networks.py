@@ -1,9 +1,14 @@
 """The shape of a policy's network, the layout of its weights in one flat vector, and their initial values.
 
-The network: each image through convolutions and a dense layer, the vectors side by side, normalised or not;
-`num_layers` hidden layers with x * sigmoid(x) on all of these together; one linear head for the means of continuous
-actions, one for the logits of all branches, one for the values. Without a shared critic the values have encoders and
-hidden layers of their own. The logarithm of the standard deviation is a weight per action, the same in every state.
+The network: each image through convolutions and a dense layer, each buffer of things through attention, the vectors
+side by side, normalised or not; `num_layers` hidden layers with x * sigmoid(x) on all of these together; one linear
+head for the means of continuous actions, one for the logits of all branches, one for the values. Without a shared
+critic the values have encoders and hidden layers of their own. The logarithm of the standard deviation is a weight per
+action, the same in every state.
+
+A buffer holds up to N things of F numbers each, in no order; a thing of zeros is not there. Each becomes a row of
+`hidden_units` numbers, made of it and of the vectors of the agent that sees it. Then it looks at the others: attention
+with one head (Vaswani et al. 2017), added to the row. The mean of the rows that are there is what the agent knows.
 
 Goals (`goal_conditioning_type: hyper`) do not stand beside the other observations: they generate weights, as in
 hypernetworks (Ha et al. 2017). A dense layer makes e, GOAL_UNITS numbers, of them; the kernel of the last hidden layer
@@ -28,6 +33,7 @@ POLICY_HEAD_GAIN = 0.01
 """Small, so that the first policy is close to uniform (or to mean 0) in every state."""
 VALUE_HEAD_GAIN = 0.1
 """Small, so that the first values are close to 0: the clipped loss moves a value by epsilon per update only."""
+ATTENTION_LAYERS = ("query", "key", "value", "attended")
 GOAL_SIGNAL = 1
 GOAL_UNITS = 16
 """Numbers that stand for the goals. Each costs as many weights as a whole layer has."""
@@ -39,9 +45,9 @@ Layout = list[tuple[str, tuple[int, ...]]]
 class NetworkShape:
     """All that fixes the layout of the weights and the types of their inputs; equal shapes may share a compiled update.
 
-    observations: shape of each, rank 1 for vectors, rank 3 (channels, height, width) for images. branches: size of each
-    discrete branch. streams: number of values. encoder: of the images. pixel_types: dtype in which each image is kept.
-    goals: numbers of the observations that generate weights.
+    observations: shape of each, rank 1 for vectors; the others are sights: buffers (things, numbers of each) and images
+    (channels, height, width). branches: size of each discrete branch. streams: number of values. encoder: of the
+    images. sight_types: dtype in which each sight is kept. goals: numbers of the observations that generate weights.
     """
 
     observations: tuple[tuple[int, ...], ...]
@@ -53,7 +59,7 @@ class NetworkShape:
     shared_critic: bool
     normalize: bool
     encoder: str = "simple"
-    pixel_types: tuple[str, ...] = ()
+    sight_types: tuple[str, ...] = ()
     goals: tuple[int, ...] = ()
 
     @staticmethod
@@ -74,7 +80,7 @@ class NetworkShape:
             shared_critic=settings.hyperparameters.shared_critic,
             normalize=network.normalize,
             encoder=network.vis_encode_type,
-            pixel_types=tuple(spec.dtype for spec in specs if len(spec.shape) == 3),
+            sight_types=tuple(spec.dtype for spec in specs if len(spec.shape) > 1),
             goals=goals if is_conditioned else (),
         )
 
@@ -84,9 +90,14 @@ class NetworkShape:
         return tuple(index for index, shape in enumerate(self.observations) if len(shape) == 1)
 
     @cached_property
-    def images(self) -> tuple[int, ...]:
-        """Numbers of the observations of rank 3."""
-        return tuple(index for index, shape in enumerate(self.observations) if len(shape) == 3)
+    def sights(self) -> tuple[int, ...]:
+        """Numbers of the observations of a higher rank."""
+        return tuple(index for index, shape in enumerate(self.observations) if len(shape) > 1)
+
+    @property
+    def images(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the observations of rank 3."""
+        return tuple(shape for shape in self.observations if len(shape) == 3)
 
     @cached_property
     def vector_size(self) -> int:
@@ -114,13 +125,13 @@ class NetworkShape:
             start += size
         return tuple(found)
 
-    def image_places(self, *, goals: bool) -> tuple[int, ...]:
-        """Places of goal images, or of all others, among the images."""
-        return tuple(place for place, index in enumerate(self.images) if (index in self.goals) == goals)
+    def sight_places(self, *, goals: bool) -> tuple[int, ...]:
+        """Places of sights that are goals, or of all others, among the sights."""
+        return tuple(place for place, index in enumerate(self.sights) if (index in self.goals) == goals)
 
     def feature_size(self, *, goals: bool) -> int:
         """Numbers that enter the hidden layers, or the goals' layer."""
-        return len(self.columns(goals=goals)) + self.hidden_units * len(self.image_places(goals=goals))
+        return len(self.columns(goals=goals)) + self.hidden_units * len(self.sight_places(goals=goals))
 
     @cached_property
     def layout(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
@@ -143,8 +154,10 @@ class NetworkShape:
 
     def _trunk(self, name: str) -> Layout:
         entries: Layout = []
-        for place, index in enumerate(self.images):
-            entries += self._image(f"{name}.image.{place}", self.observations[index])
+        for place, index in enumerate(self.sights):
+            shape = self.observations[index]
+            kind = self._image if len(shape) == 3 else self._buffer
+            entries += kind(f"{name}.sight.{place}", shape)
         if self.goals:
             entries += _dense(f"{name}.goal", self.feature_size(goals=True), GOAL_UNITS)
         width = self.feature_size(goals=False)
@@ -154,6 +167,15 @@ class NetworkShape:
                 entries.append((f"{name}.generated.kernel", (GOAL_UNITS * width, self.hidden_units)))
                 entries.append((f"{name}.generated_bias.kernel", (GOAL_UNITS, self.hidden_units)))
             width = self.hidden_units
+        return entries
+
+    def _buffer(self, name: str, shape: tuple[int, ...]) -> Layout:
+        width, seen = self.hidden_units, len(self.columns(goals=False))
+        entries = _dense(f"{name}.thing", shape[1], width)
+        if seen:
+            entries.append((f"{name}.agent.kernel", (seen, width)))
+        for layer in ATTENTION_LAYERS:
+            entries += _dense(f"{name}.{layer}", width, width)
         return entries
 
     def _image(self, name: str, shape: tuple[int, ...]) -> Layout:

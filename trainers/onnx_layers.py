@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from onnx import TensorProto
 
 from runtime.experience.brains import Floats
 from trainers.networks import NetworkShape
 from trainers.normalizer import CLIP, Normalizer
 from trainers.onnx_graph import GraphWriter
 
+FLOAT = int(TensorProto.FLOAT)
+FAR = 1e9
+"""As in the TensorFlow layer."""
+
 
 @dataclass(frozen=True, slots=True)
 class GraphInputs:
-    """Names of tensors. others, goals: vectors side by side, normalised, or "" when there are none; images: as came."""
+    """Names of tensors. others, goals: vectors side by side, normalised, or "" when there are none; sights: as came."""
 
     shape: NetworkShape
     others: str
     goals: str
-    images: tuple[str, ...]
+    sights: tuple[str, ...]
 
 
 def graph_inputs(graph: GraphWriter, shape: NetworkShape, normalizer: Normalizer) -> GraphInputs:
@@ -29,7 +37,7 @@ def graph_inputs(graph: GraphWriter, shape: NetworkShape, normalizer: Normalizer
         chosen = [index for index in shape.vectors if shape.observations[index][0] and (index in shape.goals) == goals]
         return _vectors(graph, shape, normalizer, [names[index] for index in chosen], goals=goals) if chosen else ""
 
-    return GraphInputs(shape, joined(goals=False), joined(goals=True), tuple(names[index] for index in shape.images))
+    return GraphInputs(shape, joined(goals=False), joined(goals=True), tuple(names[index] for index in shape.sights))
 
 
 def _vectors(
@@ -53,12 +61,17 @@ def _vectors(
 def trunk(graph: GraphWriter, name: str, weights: Mapping[str, Floats], inputs: GraphInputs) -> str:
     """Encoders and hidden layers of the actor or the critic."""
     shape = inputs.shape
-    encoded = [_image(graph, f"{name}.image.{place}", weights, inputs, place) for place in range(len(shape.images))]
-    hidden = _features(graph, inputs.others, [encoded[place] for place in shape.image_places(goals=False)])
+    encoded = [
+        (_image if len(shape.observations[index]) == 3 else _buffer)(
+            graph, f"{name}.sight.{place}", weights, inputs, place
+        )
+        for place, index in enumerate(shape.sights)
+    ]
+    hidden = _features(graph, inputs.others, [encoded[place] for place in shape.sight_places(goals=False)])
     for layer in range(shape.num_layers):
         linear = dense(graph, f"{name}.{layer}", weights, hidden)
         if shape.goals and layer == shape.num_layers - 1:
-            goal = _features(graph, inputs.goals, [encoded[place] for place in shape.image_places(goals=True)])
+            goal = _features(graph, inputs.goals, [encoded[place] for place in shape.sight_places(goals=True)])
             goal = _swish(graph, dense(graph, f"{name}.goal", weights, goal))
             linear = graph.node("Add", linear, _generated(graph, name, weights, hidden, goal))
         hidden = _swish(graph, linear)
@@ -82,8 +95,8 @@ def _elu(graph: GraphWriter, linear: str) -> str:
     return graph.node("Add", graph.node("Relu", linear), below)
 
 
-def _features(graph: GraphWriter, vectors: str, images: Sequence[str]) -> str:
-    parts = [*([vectors] if vectors else []), *images]
+def _features(graph: GraphWriter, vectors: str, sights: Sequence[str]) -> str:
+    parts = [*([vectors] if vectors else []), *sights]
     return graph.node("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
 
 
@@ -92,7 +105,7 @@ def _image(graph: GraphWriter, name: str, weights: Mapping[str, Floats], inputs:
 
     The weights are laid out for TensorFlow, channels last; the graph has channels first, as its inputs.
     """
-    image, encoder = inputs.images[place], inputs.shape.convolutions
+    image, encoder = inputs.sights[place], inputs.shape.convolutions
     for number, each in enumerate(encoder.convolutions):
         kernel = weights[f"{name}.{number}.kernel"].transpose(3, 2, 0, 1)
         constants = [
@@ -100,11 +113,43 @@ def _image(graph: GraphWriter, name: str, weights: Mapping[str, Floats], inputs:
             graph.constant(f"{name}.{number}.bias", weights[f"{name}.{number}.bias"]),
         ]
         image = _elu(graph, graph.node("Conv", image, *constants, strides=[each.stride, each.stride]))
-    channels, height, width = encoder.maps(inputs.shape.observations[inputs.shape.images[place]])[-1]
+    channels, height, width = encoder.maps(inputs.shape.observations[inputs.shape.sights[place]])[-1]
     last = weights[f"{name}.dense.kernel"]
     turned = last.reshape(height, width, channels, -1).transpose(2, 0, 1, 3).reshape(last.shape)
     flat = graph.node("Flatten", image, axis=1)
     return _swish(graph, dense(graph, f"{name}.dense", {**weights, f"{name}.dense.kernel": turned}, flat))
+
+
+def _buffer(graph: GraphWriter, name: str, weights: Mapping[str, Floats], inputs: GraphInputs, place: int) -> str:
+    """Attention of things to each other, then the mean of those that are there; sums are products with ones."""
+    count, numbers = inputs.shape.observations[inputs.shape.sights[place]]
+    things, one = inputs.sights[place], graph.shared_constant("one", [1.0])
+    amount = graph.node("MatMul", graph.node("Abs", things), graph.constant(f"{name}.numbers", np.ones((numbers, 1))))
+    is_there = graph.node("Cast", graph.node("Greater", amount, graph.shared_constant("zero", [0.0])), to=FLOAT)
+    across = graph.node("Transpose", is_there, perm=[0, 2, 1])
+    linear = _each(graph, f"{name}.thing", weights, things)
+    if inputs.others:
+        agent = graph.constant(f"{name}.agent.kernel", weights[f"{name}.agent.kernel"])
+        told = graph.node("Unsqueeze", graph.node("MatMul", inputs.others, agent), axes=[1])
+        linear = graph.node("Add", linear, told)
+    known = _swish(graph, linear)
+    query, key, value = (_each(graph, f"{name}.{layer}", weights, known) for layer in ("query", "key", "value"))
+    scores = graph.node("MatMul", query, graph.node("Transpose", key, perm=[0, 2, 1]))
+    scaled = graph.node("Mul", scores, graph.constant(f"{name}.scale", [1.0 / math.sqrt(inputs.shape.hidden_units)]))
+    absent = graph.node("Mul", graph.node("Sub", across, one), graph.shared_constant("far", [FAR]))
+    shares = graph.node("Softmax", graph.node("Add", scaled, absent), axis=2)
+    together = graph.node("Add", known, _each(graph, f"{name}.attended", weights, graph.node("MatMul", shares, value)))
+    there = graph.node("MatMul", across, graph.constant(f"{name}.things", np.ones((count, 1))))
+    mean = graph.node("Div", graph.node("MatMul", across, together), graph.node("Max", there, one))
+    return graph.node("Flatten", mean, axis=1)
+
+
+def _each(graph: GraphWriter, name: str, weights: Mapping[str, Floats], rows: str) -> str:
+    """A linear layer on the last axis."""
+    kernel = graph.constant(f"{name}.kernel", weights[f"{name}.kernel"])
+    return graph.node(
+        "Add", graph.node("MatMul", rows, kernel), graph.constant(f"{name}.bias", weights[f"{name}.bias"])
+    )
 
 
 def _generated(graph: GraphWriter, name: str, weights: Mapping[str, Floats], hidden: str, goal: str) -> str:

@@ -14,10 +14,10 @@ def refuse_unsupported(brain: BrainParameters, settings: BehaviorSettings) -> No
     for index, spec in enumerate(brain.observation_specs):
         if len(spec.shape) == 3:
             _refuse_image(name, index, spec, settings.network_settings.vis_encode_type)
-        elif len(spec.shape) != 1:
+        elif len(spec.shape) == 2 and 0 in spec.shape:
             raise UsageError(
-                f"brain {name!r}: variable length observations are not supported yet (observation {index}, "
-                f"{spec.name!r}, has shape {spec.shape}); expected vectors and images. Remove the buffer sensor.",
+                f"brain {name!r}: observation {index}, {spec.name!r}, is a buffer of shape {spec.shape}; expected at "
+                "least one thing of at least one number. Remove the buffer sensor, or give it room.",
             )
     if all(0 in spec.shape for spec in brain.observation_specs):
         raise UsageError(

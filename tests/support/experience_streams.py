@@ -32,13 +32,13 @@ def small_brain(
     name: str = "Walker",
     *,
     observations: Sequence[int] = (3, 2),
-    images: Sequence[ObservationSpec] = (),
+    sights: Sequence[ObservationSpec] = (),
     continuous: int = 2,
     branches: tuple[int, ...] = (3, 2),
 ) -> BrainParameters:
-    """A hybrid brain with two vectors, unless told otherwise; images are announced before the last vector."""
+    """A hybrid brain with two vectors, unless told otherwise; sights are announced before the last vector."""
     vectors = [ObservationSpec((size,), name=f"sensor {index}") for index, size in enumerate(observations)]
-    specs = (*vectors[:-1], *images, *vectors[-1:])
+    specs = (*vectors[:-1], *sights, *vectors[-1:])
     return BrainParameters(BrainName(name), specs, ActionSpec(continuous, branches))
 
 
@@ -49,16 +49,22 @@ GRAY = ObservationSpec((1, 22, 20), name="gray")
 
 def seeing_brain(name: str = "Walker", *, images: Sequence[ObservationSpec] = (EYE, GRAY)) -> BrainParameters:
     """A brain with two vectors and, between them, an image of bytes and one of floats."""
-    return small_brain(name, images=images)
+    return small_brain(name, sights=images)
 
 
 def observation_rows(spec: ObservationSpec, x: npt.NDArray[np.float32], number: int) -> Observation:
-    """What observation `number` shows for each x: the same in all numbers of a vector, a pattern of it in an image."""
+    """What observation `number` shows for each x: the same in all numbers of a vector, else a pattern made of it."""
     if len(spec.shape) == 1:
         vectors: npt.NDArray[np.float32] = np.repeat(x[:, None], spec.shape[0], axis=1) + np.float32(0.25 * number)
         return vectors
     pattern: npt.NDArray[np.int64] = np.arange(np.prod(spec.shape), dtype=np.int64).reshape(spec.shape)
     base = np.floor(np.abs(x) * 977).astype(np.int64)[:, None, None, None]
+    if len(spec.shape) == 2:
+        # A changing number of things, the last of which are not there.
+        count = base[:, 0, 0] % (spec.shape[0] + 1)
+        is_there = np.arange(spec.shape[0])[None, :] < count
+        things: npt.NDArray[np.float32] = (x[:, None, None] + pattern).astype(np.float32) * is_there[:, :, None]
+        return things
     pixels: npt.NDArray[np.uint8] = ((base + 7 * pattern + number) % 256).astype(np.uint8)
     return pixels if spec.dtype == "uint8" else pixels.astype(np.float32) / np.float32(255)
 

@@ -29,7 +29,7 @@ from trainers.learner import create_learner
 
 def brain_of(spec: BehaviorSpec) -> BrainParameters:
     """The brain that a scene's behavior announces; observations in the order of their names, as on the wire."""
-    plain = [ObservationSpec((each.size,), (), int(each.is_goal), each.name) for each in spec.observations]
+    plain = [ObservationSpec(each.shape, (), int(each.is_goal), each.name) for each in spec.observations]
     images = [
         ObservationSpec((CHANNELS * each.frames, each.height, each.width), name=each.name, dtype="uint8")
         for each in spec.images
@@ -53,7 +53,8 @@ _PAINTED: dict[tuple[str, int, int], Pixels] = {}
 def seen_by(spec: BehaviorSpec, rows: Rows) -> tuple[Observation, ...]:
     """The observations of all rows in the order of the brain's."""
     named: list[tuple[str, Observation]] = [
-        (each.name, values) for each, values in zip(spec.observations, rows.observations, strict=True)
+        (each.name, values.reshape(-1, *each.shape))
+        for each, values in zip(spec.observations, rows.observations, strict=True)
     ]
     for index, (each, numbers) in enumerate(zip(spec.images, rows.images, strict=True)):
         none = np.zeros((0, CHANNELS, each.height, each.width), np.uint8)

@@ -87,19 +87,19 @@ def descend(
     state: State,
     rows: Mapping[str, Tensor],
     *,
-    images: Sequence[Tensor],
+    sights: Sequence[Tensor],
     numbers: Mapping[str, Tensor],
 ) -> tuple[State, LossParts, Tensor]:
     """State, loss and the largest |ratio - 1| of one minibatch of b rows.
 
-    rows: `weight` (b,), 0 where there is no row, `vectors` (b, V), normalised, and the columns FIXED and ACTED. images:
+    rows: `weight` (b,), 0 where there is no row, `vectors` (b, V), normalised, and the columns FIXED and ACTED. sights:
     of the same rows. numbers: `epsilon`, `beta` and `learning_rate` of the moment.
     """
     policy = module.policy
     named = policy.tensors(state[0])
     with tf.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(named)
-        outputs = policy.outputs(named, rows["vectors"], images)
+        outputs = policy.outputs(named, rows["vectors"], sights)
         log_probability, entropy = policy.log_probability_and_entropy(outputs, *(rows[name] for name in ACTED))
         parts = ppo_loss(
             log_probability=log_probability,

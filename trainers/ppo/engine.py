@@ -33,7 +33,7 @@ def _update(shape: NetworkShape, capacity: Capacity) -> PPOUpdate | StagedUpdate
     from trainers.ppo.staged import StagedUpdate  # noqa: PLC0415
     from trainers.ppo.update import PPOUpdate  # noqa: PLC0415
 
-    return StagedUpdate(shape, capacity) if shape.images else PPOUpdate(shape, capacity)
+    return StagedUpdate(shape, capacity) if shape.sights else PPOUpdate(shape, capacity)
 
 
 def load_tensorflow() -> None:

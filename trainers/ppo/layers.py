@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,10 +13,12 @@ from trainers.encoders import Encoder
 Tensor = Any  # TensorFlow ships no usable types.
 
 BYTE_MAX = 255.0
+FAR = 1e9
+"""Taken from the score of a thing that is not there: its share of the attention is 0 exactly."""
 
 
 def dense(name: str, weights: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
-    """A linear layer."""
+    """A linear layer, on the last axis."""
     return tf.matmul(inputs, weights[f"{name}.kernel"]) + weights[f"{name}.bias"]
 
 
@@ -49,3 +52,18 @@ def encode_image(name: str, weights: Mapping[str, Tensor], image: Tensor, encode
         image = elu(linear + weights[f"{name}.{number}.bias"])
     flat = tf.reshape(image, [tf.shape(image)[0], weights[f"{name}.dense.kernel"].shape[0]])
     return swish(dense(f"{name}.dense", weights, flat))
+
+
+def encode_buffer(name: str, weights: Mapping[str, Tensor], things: Tensor, agent: Tensor) -> Tensor:
+    """(n, hidden units) of things (n, N, F), those of zeros left out, as agents with vectors (n, S) see them."""
+    is_there = tf.cast(tf.reduce_sum(tf.abs(things), axis=2) > 0.0, tf.float32)
+    linear = dense(f"{name}.thing", weights, things)
+    if agent.shape[1]:
+        linear += tf.matmul(agent, weights[f"{name}.agent.kernel"])[:, None, :]
+    known = swish(linear)
+    query, key, value = (dense(f"{name}.{layer}", weights, known) for layer in ("query", "key", "value"))
+    scores = tf.matmul(query, key, transpose_b=True) * (1.0 / math.sqrt(known.shape[2]))
+    shares = tf.nn.softmax(scores + (is_there[:, None, :] - 1.0) * FAR)
+    together = known + dense(f"{name}.attended", weights, tf.matmul(shares, value))
+    count = tf.maximum(tf.reduce_sum(is_there, axis=1), 1.0)
+    return tf.matmul(is_there[:, None, :], together)[:, 0] / count[:, None]

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from trainers.networks import NetworkShape
 from trainers.normalizer import CLIP
-from trainers.ppo.layers import channels_last, dense, encode_image, swish
+from trainers.ppo.layers import channels_last, dense, encode_buffer, encode_image, swish
 
 Tensor = Any  # TensorFlow ships no usable types.
 
@@ -50,12 +50,12 @@ class ActorCritic(tf.Module):
             return observations
         return tf.clip_by_value((observations - shift) * scale, -CLIP, CLIP)
 
-    def outputs(self, weights: dict[str, Tensor], inputs: Tensor, images: Sequence[Tensor] = ()) -> PolicyOutputs:
-        """Distributions and values for normalised vectors (n, V) and images (n, channels, height, width) as kept."""
+    def outputs(self, weights: dict[str, Tensor], inputs: Tensor, sights: Sequence[Tensor] = ()) -> PolicyOutputs:
+        """Distributions and values for normalised vectors (n, V) and sights (n, ...) as they are kept."""
         shape, rows = self.shape, tf.shape(inputs)[0]
-        pictures = [channels_last(each) for each in images]
-        actor = self._trunk("actor", weights, inputs, pictures)
-        critic = actor if shape.shared_critic else self._trunk("critic", weights, inputs, pictures)
+        seen = [channels_last(each) if len(each.shape) == 4 else each for each in sights]
+        actor = self._trunk("actor", weights, inputs, seen)
+        critic = actor if shape.shared_critic else self._trunk("critic", weights, inputs, seen)
         return PolicyOutputs(
             mean=dense("mean", weights, actor) if shape.continuous_size else tf.zeros([rows, 0]),
             log_std=weights["log_std"] if shape.continuous_size else tf.zeros([0]),
@@ -92,11 +92,14 @@ class ActorCritic(tf.Module):
             start += size
         return log_probability, entropy
 
-    def _trunk(self, name: str, weights: dict[str, Tensor], inputs: Tensor, pictures: Sequence[Tensor]) -> Tensor:
+    def _trunk(self, name: str, weights: dict[str, Tensor], inputs: Tensor, sights: Sequence[Tensor]) -> Tensor:
         shape = self.shape
+        agent = self._features(inputs, (), goals=False)
         encoded = [
-            encode_image(f"{name}.image.{place}", weights, picture, shape.convolutions)
-            for place, picture in enumerate(pictures)
+            encode_image(f"{name}.sight.{place}", weights, sight, shape.convolutions)
+            if len(sight.shape) == 4
+            else encode_buffer(f"{name}.sight.{place}", weights, sight, agent)
+            for place, sight in enumerate(sights)
         ]
         hidden = self._features(inputs, encoded, goals=False)
         for layer in range(shape.num_layers):
@@ -108,11 +111,12 @@ class ActorCritic(tf.Module):
         return hidden
 
     def _features(self, inputs: Tensor, encoded: Sequence[Tensor], *, goals: bool) -> Tensor:
-        """The vectors and encoded images that are goals, or all others, side by side."""
+        """The vectors and encoded sights that are goals, or all others, side by side."""
         columns = tf.constant(self.shape.columns(goals=goals), tf.int32)
         vectors = tf.gather(inputs, columns, axis=1) if self.shape.goals else inputs
-        images = [encoded[place] for place in self.shape.image_places(goals=goals)]
-        return tf.concat([vectors, *images], axis=1) if images else vectors
+        if not encoded:
+            return vectors
+        return tf.concat([vectors, *(encoded[place] for place in self.shape.sight_places(goals=goals))], axis=1)
 
 
 def _generated(name: str, weights: dict[str, Tensor], hidden: Tensor, goal: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """A PPO update in stages, for networks with convolutions: small compiled functions, called from a loop here.
 
 Inside a compiled loop XLA's convolutions on a CPU take an order of magnitude longer than by themselves, and all images
-would have to be tensors at once. So each minibatch is a call of its own, and its images are fetched for it.
+would have to be tensors at once. So each minibatch is a call of its own, and its sights are fetched for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from trainers.batches import Capacity, ImageRows
+from trainers.batches import Capacity, SightRows
 from trainers.networks import NetworkShape
 from trainers.optimizer_state import Weights
 from trainers.ppo.advantages import TARGET_INPUTS, targets
@@ -36,16 +36,16 @@ class StagedUpdate(UpdateModule):
     def __init__(self, shape: NetworkShape, capacity: Capacity) -> None:
         super().__init__(shape, capacity, name="staged_ppo")
 
-    def run(self, weights: Weights, inputs: Inputs, images: ImageRows) -> tuple[Weights, dict[str, float]]:
+    def run(self, weights: Weights, inputs: Inputs, sights: SightRows) -> tuple[Weights, dict[str, float]]:
         """The weights after the update, and its statistics: losses, entropy, value estimate, first ratio's error."""
         with self.lock:
             self.load(weights)
             needed = _tensors({name: inputs[name] for name in TARGET_INPUTS})
-            found = self._targets(needed, *self._as_acted(inputs, images))
+            found = self._targets(needed, *self._as_acted(inputs, sights))
             fixed = {name: tensor.numpy() for name, tensor in found.items()}
             used = int(inputs["minibatches_used"])
             losses = [
-                [float(each) for each in self._step(*self._minibatch(rows, inputs, fixed, images))]
+                [float(each) for each in self._step(*self._minibatch(rows, inputs, fixed, sights))]
                 for rows in inputs["minibatches"][: max(used, 1)]
             ]
             after = self.weights() if used else weights
@@ -63,23 +63,23 @@ class StagedUpdate(UpdateModule):
         numbers: npt.NDArray[np.int32],
         inputs: Inputs,
         fixed: Inputs,
-        images: ImageRows,
+        sights: SightRows,
     ) -> tuple[dict[str, Tensor], Sequence[Tensor], dict[str, Tensor]]:
         rows = np.maximum(numbers, 0)
         picked = {name: fixed[name][rows] for name in FIXED} | {name: inputs[name][rows] for name in ACTED}
         picked["observations"] = inputs["observations"][rows]
         picked["weight"] = (numbers >= 0).astype(np.float32)
         moment = {name: inputs[name] for name in MOMENT}
-        return _tensors(picked), [tf.constant(each) for each in images.fetch(numbers)], _tensors(moment)
+        return _tensors(picked), [tf.constant(each) for each in sights.fetch(numbers)], _tensors(moment)
 
-    def _as_acted(self, inputs: Inputs, images: ImageRows) -> tuple[Tensor, Tensor]:
+    def _as_acted(self, inputs: Inputs, sights: SightRows) -> tuple[Tensor, Tensor]:
         """Log-probability (rows,) and values (rows, streams) of each row under the version that acted."""
         log_probability = np.zeros(self.capacity.rows, np.float32)
         value = np.zeros((self.capacity.rows, self.policy.shape.streams), np.float32)
-        for version, numbers in self._acted_chunks(inputs, images.count):
+        for version, numbers in self._acted_chunks(inputs, sights.count):
             picked = {name: inputs[name][np.maximum(numbers, 0)] for name in ("observations", *ACTED)}
             acted = {name: inputs[f"acted_{name}"][version] for name in ("weights", "shift", "scale")}
-            pictures = [tf.constant(each) for each in images.fetch(numbers)]
+            pictures = [tf.constant(each) for each in sights.fetch(numbers)]
             found = self._judge(_tensors(picked), pictures, _tensors(acted))
             is_row = numbers >= 0
             log_probability[numbers[is_row]] = found[0].numpy()[is_row]
@@ -101,12 +101,12 @@ class StagedUpdate(UpdateModule):
     def _judge(
         self,
         rows: dict[str, Tensor],
-        images: Sequence[Tensor],
+        sights: Sequence[Tensor],
         acted: dict[str, Tensor],
     ) -> tuple[Tensor, Tensor]:
         """Log-probabilities and values under one policy."""
         vectors = self.policy.normalized(rows["observations"], acted["shift"], acted["scale"])
-        outputs = self.policy.outputs(self.policy.tensors(acted["weights"]), vectors, images)
+        outputs = self.policy.outputs(self.policy.tensors(acted["weights"]), vectors, sights)
         log_probability, _ = self.policy.log_probability_and_entropy(outputs, *(rows[name] for name in ACTED))
         return log_probability, outputs.value
 
@@ -118,12 +118,12 @@ class StagedUpdate(UpdateModule):
     def _step(
         self,
         rows: dict[str, Tensor],
-        images: Sequence[Tensor],
+        sights: Sequence[Tensor],
         moment: dict[str, Tensor],
     ) -> tuple[Tensor, ...]:
         """Learns from one minibatch; policy loss, value loss, entropy, and the largest |ratio - 1|."""
         seen = {**rows, "vectors": self.policy.normalized(rows["observations"], moment["shift"], moment["scale"])}
-        state, parts, error = descend(self, self.state(), seen, images=images, numbers=moment)
+        state, parts, error = descend(self, self.state(), seen, sights=sights, numbers=moment)
         self.assign(state)
         return parts.policy, parts.value, parts.entropy, error
 

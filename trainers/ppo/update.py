@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from trainers.batches import Capacity, ImageRows
+from trainers.batches import Capacity, SightRows
 from trainers.networks import NetworkShape
 from trainers.optimizer_state import Weights
 from trainers.ppo.advantages import targets
@@ -31,12 +31,12 @@ class PPOUpdate(UpdateModule):
     def __init__(self, shape: NetworkShape, capacity: Capacity) -> None:
         super().__init__(shape, capacity, name="ppo")
 
-    def run(self, weights: Weights, inputs: Inputs, images: ImageRows) -> tuple[Weights, dict[str, float]]:
+    def run(self, weights: Weights, inputs: Inputs, sights: SightRows) -> tuple[Weights, dict[str, float]]:
         """The weights after the update, and its statistics: losses, entropy, value estimate, first ratio's error.
 
-        images: there are none; `staged` is for those.
+        sights: there are none; `staged` is for those.
         """
-        assert not images.kept
+        assert not sights.kept
         with self.lock:
             self.load(weights)
             results = self._update({name: tf.constant(values) for name, values in inputs.items()})
@@ -121,4 +121,4 @@ class PPOUpdate(UpdateModule):
         picked = {name: tf.gather(fixed[name], rows) for name in ("vectors", *FIXED)}
         picked |= {name: tf.gather(inputs[name], rows) for name in ACTED}
         picked["weight"] = tf.cast(numbers >= 0, tf.float32)
-        return descend(self, state, picked, images=(), numbers=inputs)
+        return descend(self, state, picked, sights=(), numbers=inputs)

@@ -42,7 +42,7 @@ def behavior_with(brain: BrainParameters = BRAIN) -> tuple[Feeder, Behavior]:
 
 def image_of(width: int, height: int, **changes: object) -> BrainParameters:
     eye = replace(EYE, shape=(3, height, width))
-    return small_brain("Walker", images=[replace(eye, **changes)])  # type: ignore[arg-type]  # a field each, by name
+    return small_brain("Walker", sights=[replace(eye, **changes)])  # type: ignore[arg-type]  # a field each, by name
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_every_row_of_the_batch_has_the_images_of_its_own_moment() -> None:
     batch = batch_of(behavior.complete_buffer(), behavior.wires, 64)
     assert len(batch) > batch.count > 20
     x = batch.observations[:, 0]
-    images = batch.images.fetch(np.arange(len(batch)))
+    images = batch.sights.fetch(np.arange(len(batch)))
     for image, spec, number in zip(images, (EYE, GRAY), (1, 2), strict=True):
         assert image.dtype == spec.dtype
         np.testing.assert_array_equal(image, observation_rows(spec, x, number))
@@ -103,7 +103,7 @@ def test_rows_that_are_not_there_show_zeros() -> None:
     feeder.reset(Row(agent=4, x=0.25))
     feeder.steps(*STEPS)
     batch = batch_of(behavior.complete_buffer(), behavior.wires, 64)
-    eye, gray = batch.images.fetch(np.asarray([-1, 0, -1]))
+    eye, gray = batch.sights.fetch(np.asarray([-1, 0, -1]))
     assert not eye[[0, 2]].any()
     assert not gray[[0, 2]].any()
     assert eye[1].any()
@@ -115,7 +115,7 @@ def test_images_are_kept_as_bytes_and_only_once() -> None:
     kept = behavior.buffer.observations()
     assert [each.dtype for each in kept] == [np.float32, np.uint8, np.float32]
     batch = batch_of(behavior.buffer, behavior.wires, 64)
-    for copy in (behavior.complete_buffer().observations()[1:], batch.images.kept):
+    for copy in (behavior.complete_buffer().observations()[1:], batch.sights.kept):
         assert all(np.shares_memory(ours, theirs) for ours, theirs in zip(kept[1:], copy, strict=True))
 
 
@@ -165,7 +165,7 @@ def test_teams_must_send_images_of_one_type() -> None:
 
 
 def test_a_brain_may_observe_images_alone() -> None:
-    brain = small_brain("Walker", observations=(), images=[EYE])
+    brain = small_brain("Walker", observations=(), sights=[EYE])
     feeder, behavior = behavior_with(brain)
     walkers(feeder.learner, brain)
     assert behavior.shape.vector_size == 0
@@ -178,7 +178,7 @@ def test_goals_may_be_images() -> None:
     feeder, behavior = behavior_with(seeing_brain(images=[EYE, goal]))
     walkers(feeder.learner, behavior.brain)
     assert behavior.shape.goals == (2,)
-    assert behavior.shape.image_places(goals=True) == (1,)
+    assert behavior.shape.sight_places(goals=True) == (1,)
     assert feeder.learner.finish_update(feeder.learner.begin_update("Walker")()).version == 1
 
 
@@ -188,5 +188,5 @@ def test_an_interrupted_episode_is_bootstrapped_from_its_own_image() -> None:
     ends = Row(agent=1, x=0.5, kind=RowKind.INTERRUPTED)
     feeder.steps(Step((Act(agent=1),), (ends, Row(agent=1, x=0.875))))
     batch = batch_of(behavior.complete_buffer(), behavior.wires, 64)
-    (shown,) = batch.images.fetch(batch.next_rows[:1])[:1]
+    (shown,) = batch.sights.fetch(batch.next_rows[:1])[:1]
     np.testing.assert_array_equal(shown, observation_rows(EYE, np.asarray([0.5], np.float32), 1))

@@ -37,7 +37,7 @@ VECTOR = ObservationSpec((3,), name="vector")
 @pytest.mark.parametrize(
     ("brain", "text"),
     [
-        (brain_with(ObservationSpec((20, 4), name="buffer")), "variable length observations are not supported yet"),
+        (brain_with(VECTOR, ObservationSpec((20, 0), name="stones")), r"'stones', is a buffer of shape \(20, 0\)"),
         (brain_with(VECTOR, actions=ActionSpec()), "takes no actions"),
         (brain_with(VECTOR, actions=ActionSpec(0, (3, 0))), "branch 1 has no actions"),
         (brain_with(), "observes nothing"),

@@ -22,7 +22,7 @@ from trainers.learner import PPOLearner
 from trainers.memory import FIXED_BYTES, machine_memory, memory_need
 
 CAMERA = replace(EYE, shape=(3, 84, 84))
-SEEING = small_brain(images=[CAMERA])
+SEEING = small_brain(sights=[CAMERA])
 
 
 def learner_on(memory_bytes: int, settings: BehaviorSettings, *, keeps_versions: int = 1) -> PPOLearner:
@@ -54,7 +54,7 @@ def test_a_batch_or_a_network_that_cannot_fit_is_refused_by_what_is_to_blame() -
 
 def test_behaviors_share_the_machine() -> None:
     settings = small_settings(buffer_size=60_000)
-    other = small_brain("Other", images=[CAMERA])
+    other = small_brain("Other", sights=[CAMERA])
     learner = learner_on(3_000_000_000, settings)
     assert learner.add_brain(SEEING) is not None
     with pytest.raises(UsageError, match="behavior 'Other' needs"):

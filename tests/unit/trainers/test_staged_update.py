@@ -88,7 +88,7 @@ def test_it_equals_the_whole_update_where_both_apply() -> None:
     behavior = behavior_of(learner)
     batch, capacity, inputs = inputs_of(learner)
     (whole, statistics), (staged, others) = (
-        kind(behavior.shape, capacity).run(behavior.weights, inputs, batch.images) for kind in (PPOUpdate, StagedUpdate)
+        kind(behavior.shape, capacity).run(behavior.weights, inputs, batch.sights) for kind in (PPOUpdate, StagedUpdate)
     )
     assert np.abs(whole.flat - behavior.weights.flat).max() > 1e-4
     np.testing.assert_allclose(staged.flat, whole.flat, rtol=0, atol=2e-6)
@@ -107,7 +107,7 @@ def test_the_first_ratio_is_one_and_every_layer_learns(*, is_shared: bool) -> No
     after = named_weights(behavior.shape, outcome.weights.flat)
     still = [name for name in before if np.abs(after[name] - before[name]).max() < 1e-6]
     assert not still
-    assert ("critic.image.1.0.kernel" in after) != is_shared
+    assert ("critic.sight.1.0.kernel" in after) != is_shared
 
 
 def test_rows_of_an_earlier_version_are_judged_by_the_policy_that_acted() -> None:
@@ -116,9 +116,9 @@ def test_rows_of_an_earlier_version_are_judged_by_the_policy_that_acted() -> Non
     behavior = behavior_of(learner)
     batch, capacity, inputs = inputs_of(learner)
     assert int(inputs["acted_used"]) == 2
-    found = StagedUpdate(behavior.shape, capacity)._as_acted(inputs, batch.images)[1].numpy()
+    found = StagedUpdate(behavior.shape, capacity)._as_acted(inputs, batch.sights)[1].numpy()
     policy = ActorCritic(behavior.shape)
-    images = [tf.constant(each) for each in batch.images.fetch(np.arange(len(batch)))]
+    images = [tf.constant(each) for each in batch.sights.fetch(np.arange(len(batch)))]
     for number, snapshot in enumerate(behavior.snapshots):
         outputs = policy.outputs(policy.tensors(tf.constant(snapshot.flat)), tf.constant(batch.observations), images)
         rows = np.flatnonzero(inputs["acted"][: len(batch)] == number)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import InternalError
-from runtime.experience.brains import BrainParameters
+from runtime.experience.brains import BrainParameters, ObservationSpec
 from runtime.experience.columns import RowKind
 from tests.support.experience_streams import (
     Act,
@@ -30,6 +30,7 @@ from trainers.learner import PPOLearner
 
 BRAIN = small_brain()
 SEEING = seeing_brain()
+COUNTING = small_brain(sights=[ObservationSpec((4, 3), (4, 1), 0, "stones")])
 TERMINAL, INTERRUPTED = RowKind.TERMINAL, RowKind.INTERRUPTED
 
 
@@ -250,11 +251,11 @@ def everything(learner: PPOLearner) -> tuple[object, ...]:
     """All that learning would see: the batch, progress, episodes."""
     behavior = learner._behaviors["Walker"]
     found = batch(behavior)
-    arrays = tuple(getattr(found, name).tobytes() for name in Batch.__slots__ if name not in {"count", "images"})
-    images = tuple(each.tobytes() for each in found.images.fetch(np.arange(len(found))))
+    arrays = tuple(getattr(found, name).tobytes() for name in Batch.__slots__ if name not in {"count", "sights"})
+    sights = tuple(each.tobytes() for each in found.sights.fetch(np.arange(len(found))))
     return (
         arrays,
-        images,
+        sights,
         behavior.progress(is_training=True),
         sorted(behavior.episodes.recent),
         sorted(behavior.episodes.fresh),
@@ -265,7 +266,7 @@ lives = st.tuples(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 3
 
 
 @given(
-    brain=st.sampled_from([BRAIN, SEEING]),
+    brain=st.sampled_from([BRAIN, SEEING, COUNTING]),
     life=lives,
     cuts=st.sets(st.integers(1, 29)),
     update_at=st.integers(0, 30),

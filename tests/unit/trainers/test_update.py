@@ -21,7 +21,7 @@ from tests.support.experience_streams import (
     small_settings,
     walkers,
 )
-from trainers.batches import ImageRows, batch_of, capacity_for
+from trainers.batches import SightRows, batch_of, capacity_for
 from trainers.behavior import Behavior, Outcome
 from trainers.learner import PPOLearner
 from trainers.networks import NetworkShape, named_weights
@@ -53,7 +53,7 @@ def filled(settings: BehaviorSettings | None = None, *, seed: int = 0) -> Learne
     return learner
 
 
-def inputs_of(learner: Learner, *, extra_rows: int = 0) -> tuple[Any, Mapping[str, Array], ImageRows]:
+def inputs_of(learner: Learner, *, extra_rows: int = 0) -> tuple[Any, Mapping[str, Array], SightRows]:
     """The compiled update and its inputs as the learner would make them, at a capacity of the caller's."""
     behavior = behavior_of(learner)
     hyper = behavior.settings.hyperparameters
@@ -73,7 +73,7 @@ def inputs_of(learner: Learner, *, extra_rows: int = 0) -> tuple[Any, Mapping[st
         scheduled=scheduled_values(hyper, steps=0, max_steps=1000),
         rng=generator("key", "minibatches"),
     )
-    return update_for(behavior.shape, capacity), inputs, batch.images
+    return update_for(behavior.shape, capacity), inputs, batch.sights
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
