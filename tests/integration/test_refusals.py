@@ -89,14 +89,10 @@ def test_bad_content_is_named_with_its_place_and_the_model_is_saved(
             replace(BRAIN, observation_specs=(ObservationSpec((3, 8, 8)),)),
             "is an image of 8x8 pixels; expected at least 20 on each side",
         ),
-        (
-            replace(BRAIN, observation_specs=(ObservationSpec((5, 4), (4, 1)),)),
-            "variable length observations are not supported yet",
-        ),
         (simple_brain("Bot", actions=ActionSpec(0)), "takes no actions"),
         (simple_brain("Robot"), "'Robot', which the configuration does not name; it names: Bot; nearest: Bot"),
     ],
-    ids=["visual", "variable length", "no actions", "unknown"],
+    ids=["small picture", "no actions", "unknown"],
 )
 def test_a_brain_that_cannot_be_trained_is_refused_by_name_at_its_announcement(
     tmp_path: Path, brain: BrainParameters, words: str
