@@ -335,6 +335,8 @@ def _update_finished(state: ControllerState, message: UpdateFinished) -> Decisio
     # Who runs on acts with the new policy from the next step; the holder will send no older one any more.
     again = () if state.options.is_sync else grant_again(state)
     state, effects = go_on_collecting(state)
+    if state.ending is not None:
+        return state, (*published, *effects)  # nobody is told to go on in the breath that ends the run
     return state, (*published, *again, *effects)
 
 
