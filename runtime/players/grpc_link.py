@@ -54,6 +54,7 @@ class GrpcPlayerLink:
         self._open_tap = open_tap
         self._tap: MessageTap | None = None
         self._is_closed = False
+        self._telling: asyncio.Task[None] | None = None  # held, or it could be collected before its end
         self.on_note: Callable[[str], None] = _log_note
         self.on_lost: Callable[[PlayerError], None] = _ignore_loss
         self._server.on_idle_failure = self._note_idle_failure
@@ -114,6 +115,8 @@ class GrpcPlayerLink:
         if self._is_closed:
             return
         self._is_closed = True
+        if self._telling is not None:
+            self._telling.cancel()
         was_listening = self._server.say_goodbye()
         if self._tap is not None:
             if was_listening:
@@ -170,7 +173,12 @@ class GrpcPlayerLink:
 
     def _note_idle_failure(self, error: PlayerError) -> None:
         if not self._is_closed:
-            self.on_lost(error)
+            self._telling = asyncio.get_running_loop().create_task(self._tell_loss(error))
+
+    async def _tell_loss(self, error: PlayerError) -> None:
+        told = await self._death(error) if isinstance(error, PlayerDiedError) else error
+        if not self._is_closed:
+            self.on_lost(told)
 
     async def _death(self, error: PlayerError) -> PlayerDiedError:
         """The same error with how the process ended, for which a closed connection is only the first sign."""

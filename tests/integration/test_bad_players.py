@@ -114,7 +114,9 @@ def test_a_player_killed_between_two_exchanges_is_told_without_one(tmp_path: Pat
             await driver.steps(1)
         return text
 
-    assert "environment 2" in run(closing(link, life()))
+    text = run(closing(link, life()))
+    assert "environment 2" in text
+    assert "was ended by SIGKILL" in text
 
 
 def test_c10_a_silent_player_is_reported_after_the_step_limit_and_ended(tmp_path: Path) -> None:
