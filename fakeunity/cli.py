@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from fakeunity.arguments import PLAYER_KEYS, Arguments, split_arguments
 from fakeunity.errors import ConnectError, SpecError, TrainerMistakeError
@@ -65,9 +66,7 @@ class _Log:
 
     def line(self, text: str) -> None:
         """One line for whoever looks; if nobody can any more, the player goes on without."""
-        with contextlib.suppress(OSError):
-            self._file.write(f"fakeunity: {text}\n")
-            self._file.flush()
+        _tell(self._file, text)
 
     def trouble(self, text: str) -> None:
         """A line that stands on standard error too, wherever the others go."""
@@ -81,7 +80,22 @@ def _say(text: str) -> None:
 
 
 def _complain(text: str) -> None:
-    sys.stderr.write(f"fakeunity: {text}\n")
+    _tell(sys.stderr, text)
+
+
+def _tell(file: TextIO, text: str) -> None:
+    """Writes one line, or sends this and all further ones nowhere if nobody reads there.
+
+    What could not be written stays in the file's buffer: Python would try again when it ends, fail and exit with 120.
+    """
+    try:
+        file.write(f"fakeunity: {text}\n")
+        file.flush()
+    except OSError:
+        with contextlib.suppress(OSError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, file.fileno())
+            os.close(nowhere)
 
 
 def main(argv: Sequence[str], *, installed: str | None = None) -> int:

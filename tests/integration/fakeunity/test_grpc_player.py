@@ -98,10 +98,10 @@ def test_a_trainer_that_is_gone_ends_the_player_with_0_at_once(trainer: TinyTrai
 
 def test_a_player_whose_output_nobody_reads_still_ends_with_0(trainer: TinyTrainer) -> None:
     with PlayerProcess(["basic", "--mlagents-port", str(trainer.port)]) as player:
-        trainer.exchange(None)
         for pipe in (player.process.stdout, player.process.stderr):
             assert pipe is not None
-            pipe.close()
+            pipe.close()  # before the player has said its first word
+        trainer.exchange(None)
         trainer.answer(bytes.fromhex("0a03089003"))
         assert player.process.wait(timeout=WAIT_S) == 0
         player.process.stdout = player.process.stderr = None  # what is closed cannot be read to its end
