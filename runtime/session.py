@@ -184,7 +184,8 @@ class TrainingSession:
         self._ports = claim
         if base != env.base_port:
             last = base + env.num_envs - 1
-            self._notes.append(f"port {env.base_port} is busy; players are served from port {base} to {last}")
+            served = f"port {base}" if last == base else f"ports {base} to {last}"
+            self._notes.append(f"port {env.base_port} is busy; players are served from {served}")
         return replace(settings, environment=replace(env, base_port=base))
 
     def _write_configuration(self) -> None:

@@ -147,4 +147,7 @@ def _unknown(word: str) -> Fault:
     known = [flag.removeprefix("--") for flag in (*(flag.name for flag in FLAGS), ENV_ARGS, "--help", "--version")]
     close = nearest(name.lstrip("-").replace("_", "-"), known)
     place = Place(None, 0, shown(name))
-    return Fault(place=place, problem="unknown flag", nearest=close and f"--{close}")
+    if close is None:
+        hint = f"those that --help lists; flags for the player go after {ENV_ARGS}"
+        return Fault(place=place, problem="unknown flag", allowed=hint)
+    return Fault(place=place, problem="unknown flag", nearest=f"--{close}")

@@ -171,7 +171,11 @@ def test_more_workers_than_players_are_said_not_to_start() -> None:
     [
         ("--num-env", "command line: --num-env: unknown flag; nearest: --num-envs"),
         ("--run_id=x", "command line: --run_id: unknown flag; nearest: --run-id"),
-        ("--xyzzy", "command line: --xyzzy: unknown flag"),
+        (
+            "--xyzzy",
+            "command line: --xyzzy: unknown flag; allowed: those that --help lists; flags for the player go after "
+            "--env-args",
+        ),
     ],
 )
 def test_an_unknown_flag_is_refused_with_the_nearest(typed: str, text: str) -> None:
