@@ -29,6 +29,9 @@ def test_other_flags_leave_the_bundled_scene_as_it_is() -> None:
     assert (settings.checkpoints.run_id, settings.checkpoints.run_id_given) == ("mine", True)
 
 
+LISTED = "those that --help lists; flags for the player go after --env-args"
+
+
 @pytest.mark.parametrize("scene", sorted(SCENES))
 def test_a_scene_without_config_has_its_bundled_configuration(scene: str) -> None:
     settings = parse("--env", f"fake:{scene}?agents=8&seed=3")
@@ -171,11 +174,7 @@ def test_more_workers_than_players_are_said_not_to_start() -> None:
     [
         ("--num-env", "command line: --num-env: unknown flag; nearest: --num-envs"),
         ("--run_id=x", "command line: --run_id: unknown flag; nearest: --run-id"),
-        (
-            "--xyzzy",
-            "command line: --xyzzy: unknown flag; allowed: those that --help lists; flags for the player go after "
-            "--env-args",
-        ),
+        ("--xyzzy", f"command line: --xyzzy: unknown flag; allowed: {LISTED}"),
     ],
 )
 def test_an_unknown_flag_is_refused_with_the_nearest(typed: str, text: str) -> None:
