@@ -123,10 +123,7 @@ class EnvReset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvGrant:
-    """Credit for one environment: it may take env steps until `until_step` (counted per incarnation) were taken.
-
-    accepted_step: env steps of the incarnation that the controller has accepted.
-    """
+    """Credit for one environment: env steps until `until_step` of the incarnation; `accepted_step` are accepted."""
 
     env_id: EnvId
     incarnation: Incarnation
@@ -294,11 +291,12 @@ class WorkerNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsReported:
-    """EnvWorker -> TrainerController: what players reported for the run's curves; sent with blocks, not per step."""
+    """EnvWorker -> TrainerController: players' values for the curves, and how many numbers, not finite, became 0."""
 
     run: str
     worker: int
     stats: tuple[Stat, ...]
+    replaced_numbers: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,7 +356,7 @@ class StatusRequest:
 class Status:
     """TrainerController -> Supervisor -> launcher: counters, environments, brains, what to print, and the end.
 
-    lines: numbered progress and fault lines, so that each is printed once. exit_reason: empty while the run goes on.
+    lines: numbered, so that each is printed once. exit_reason: empty while it runs. replaced_numbers: see StatsReported.
     """
 
     run: str
@@ -373,6 +371,7 @@ class Status:
     dropped_messages: Mapping[str, int]
     lines: tuple[tuple[int, str], ...]
     first_step_s: float | None
+    replaced_numbers: int = 0
     exit_reason: str = ""
     exit_code: int = 0
     cause: str = ""

@@ -205,6 +205,7 @@ class RunRecorder:
             policy_sha256={name: self.sha256(name) or None for name in progress},
             lost_steps=dict(counters.lost),
             unreported_steps_max=counters.unreported_max,
+            replaced_numbers=counters.replaced_numbers,
             restarts={int(env_id): each.restarts for env_id, each in state.envs.items()},
             workers={each: state.worker_restarts.get(each, 0) for each in range(self._options.workers)},
             holder=state.holder_restarts,

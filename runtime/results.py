@@ -30,7 +30,8 @@ class RunSummary:
 
     Mappings by brain have the behavior's name as key, without `?team=N`. exit_reason and policy_sha256 are None while
     the run goes on. elapsed_s, steps_per_s: real time. restarts: by env id, workers: by worker number, zeros
-    included; holder: how often the PolicyHolder was lost.
+    included; holder: how often the PolicyHolder was lost. replaced_numbers: of players, that were not finite and
+    became 0 because `--not-finite zero` asked for it.
     """
 
     run_id: str
@@ -48,6 +49,7 @@ class RunSummary:
     policy_sha256: Mapping[str, str | None] = field(default_factory=dict)
     lost_steps: Mapping[str, int] = field(default_factory=dict)
     unreported_steps_max: int = 0
+    replaced_numbers: int = 0
     restarts: Mapping[int, int] = field(default_factory=dict)
     workers: Mapping[int, int] = field(default_factory=dict)
     holder: int = 0
@@ -70,6 +72,7 @@ class RunSummary:
             "policy_sha256": dict(self.policy_sha256),
             "lost_steps": dict(self.lost_steps),
             "unreported_steps_max": self.unreported_steps_max,
+            "replaced_numbers": self.replaced_numbers,
             "restarts": {str(env_id): count for env_id, count in sorted(self.restarts.items())},
             "workers": {str(worker): count for worker, count in sorted(self.workers.items())},
             "holder": self.holder,

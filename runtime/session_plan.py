@@ -133,6 +133,7 @@ def start_worker(launch: Launch, marker: str) -> StartWorker:
 def player_factory_for(launch: Launch, marker: str) -> UnityPlayerFactory | MemoryPlayerFactory:
     """How EnvWorkers get their players."""
     from runtime.players.factories import (  # noqa: PLC0415 - see player_target
+        PORT_WORDS,
         LinkExtras,
         MemoryPlayerFactory,
         UnityPlayerFactory,
@@ -149,7 +150,7 @@ def player_factory_for(launch: Launch, marker: str) -> UnityPlayerFactory | Memo
         capture_frame_rate=settings.engine.capture_frame_rate,
     )
     target = player_target(settings)
-    extras = LinkExtras(open_tap=recording(settings, launch.first_incarnation))
+    extras = LinkExtras(nonfinite=env.not_finite, open_tap=recording(settings, launch.first_incarnation))
     if target.is_in_memory and target.text is not None:
         return MemoryPlayerFactory(target=target.text, engine=engine, num_areas=env.num_areas, extras=extras)
     return UnityPlayerFactory(
@@ -162,6 +163,8 @@ def player_factory_for(launch: Launch, marker: str) -> UnityPlayerFactory | Memo
         no_graphics_monitor=env.no_graphics_monitor,
         num_areas=env.num_areas,
         bind=env.bind or "",
+        message_bytes_max=env.message_bytes_max,
+        port_arguments=PORT_WORDS if env.port_argument == "both" else (f"--{env.port_argument}",),
         extras=extras,
     )
 

@@ -243,6 +243,10 @@ class Training:
         else:
             _say_error(self._console, f"Run {self._session.run_id} ended: {status.exit_reason}. {status.cause}")
         self._session.record_exit(status.exit_reason)
+        if status.replaced_numbers:
+            self._console.warning(
+                f"{status.replaced_numbers} numbers of players were not finite and became 0 (--not-finite zero)."
+            )
         for each in status.brains:
             mean = "no episode finished" if each.mean_reward is None else f"mean reward {each.mean_reward:.3f}"
             self._console.line(

@@ -92,7 +92,8 @@ class WorkerEngine:
         self._tasks: set[asyncio.Task[None]] = set()
         self._finished = asyncio.Event()
         self._stats: list[Stat] = []
-        self._replaced: set[EnvId] = set()
+        self._replaced_numbers = 0
+        self._replaced_in: set[EnvId] = set()
 
     def begin(self) -> None:
         """Open every player."""
@@ -299,7 +300,7 @@ class WorkerEngine:
         seat.reply = reply
         self._stats.extend(reply.stats)
         if reply.replaced_numbers:
-            self._note_replaced(seat, reply.replaced_numbers)
+            self._note_replaced(seat.assignment.env_id, reply)
         pending: dict[str, int] = {}
         for name, count in seat.builder.pending.items():
             behavior = name.partition("?")[0]
@@ -307,13 +308,14 @@ class WorkerEngine:
         env_id, incarnation = seat.assignment.env_id, seat.assignment.incarnation
         self.deliver(fx.PlayerReplied(env_id, incarnation, pending, reply.brains))
 
-    def _note_replaced(self, seat: Seat, count: int) -> None:
-        """Numbers that were not finite became 0, as the user chose: said once per player, counted as a statistic."""
-        env_id = seat.assignment.env_id
-        self._stats.append(Stat("Environment/Replaced Numbers", float(count), StatAggregation.SUM))
-        if env_id not in self._replaced:
-            self._replaced.add(env_id)
-            self._report("fault", f"environment {env_id}: {count} numbers were not finite and became 0; said once")
+    def _note_replaced(self, env_id: EnvId, reply: PlayerReply) -> None:
+        """Numbers that were not finite became 0, as the user chose: the first of an environment is said, all count."""
+        self._replaced_numbers += reply.replaced_numbers
+        self._stats.append(Stat("Environment/Replaced Numbers", float(reply.replaced_numbers), StatAggregation.SUM))
+        if env_id not in self._replaced_in:
+            self._replaced_in.add(env_id)
+            text = "It became 0 (--not-finite zero); what follows in this environment is only counted."
+            self._report("fault", f"{reply.replaced_first} {text}")
 
     def _close(self, effect: fx.ClosePlayer) -> None:
         seat = self._seats.get(effect.env_id)
@@ -343,14 +345,21 @@ class WorkerEngine:
     def _flush(self, seats: tuple[Seat, ...]) -> None:
         taken = [seat.builder.take() for seat in seats]
         blocks = tuple(block for block in taken if block is not None)
-        if self._stats and self._start.carries == "columns":
-            stats, self._stats = tuple(self._stats[-STATS_MAX:]), []
-            self._send(fx.CONTROLLER, StatsReported(run=self._start.run, worker=self._start.worker, stats=stats))
+        self._send_stats()
         if blocks and self._start.carries == "columns":
             message = StepsTaken(run=self._start.run, worker=self._start.worker, blocks=blocks)
             self._send(fx.CONTROLLER, message)
 
+    def _send_stats(self) -> None:
+        stats, replaced = tuple(self._stats[-STATS_MAX:]), self._replaced_numbers
+        self._stats, self._replaced_numbers = [], 0
+        if (stats or replaced) and self._start.carries == "columns":
+            start = self._start
+            told = StatsReported(run=start.run, worker=start.worker, stats=stats, replaced_numbers=replaced)
+            self._send(fx.CONTROLLER, told)
+
     def _send_reset(self, effect: fx.SendReset) -> None:
+        self._send_stats()
         seat = self._seats[effect.env_id]
         first = seat.builder.take()
         if self._start.carries == "step_infos":

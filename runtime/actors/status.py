@@ -24,6 +24,7 @@ def status_from(state: ControllerState, recorder: RunRecorder) -> Status:
         dropped_messages=dict(counters.dropped),
         lines=recorder.lines,
         first_step_s=recorder.first_step_s,
+        replaced_numbers=counters.replaced_numbers,
     )
 
 

@@ -215,6 +215,7 @@ def run_state(state: ControllerState) -> dict[str, object]:
         "decisions": counters.decisions,
         "lost": dict(counters.lost),
         "unreported_max": counters.unreported_max,
+        "replaced_numbers": counters.replaced_numbers,
         "incarnations": {str(env_id): int(each.incarnation) for env_id, each in sorted(state.envs.items())},
         "restarts": {str(env_id): each.restarts for env_id, each in sorted(state.envs.items())},
         "worker_restarts": {str(worker): count for worker, count in sorted(state.worker_restarts.items())},
@@ -242,6 +243,7 @@ def restore_run_state(state: ControllerState, saved: Mapping[str, object]) -> Co
         decisions=number("decisions"),
         lost=numbers("lost"),
         unreported_max=number("unreported_max"),
+        replaced_numbers=number("replaced_numbers"),
     )
     restarts = numbers("restarts")
     envs: dict[EnvId, EnvRecord] = {

@@ -43,7 +43,10 @@ class EnvRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """Env steps, agent steps and decisions accepted; agent steps lost by reason; the bound on unknown ones."""
+    """Env steps, agent steps and decisions accepted; agent steps lost by reason; the bound on unknown ones.
+
+    replaced_numbers: of players, that were not finite and became 0, whatever became of their steps.
+    """
 
     env_steps: int = 0
     agent_steps: int = 0
@@ -51,6 +54,7 @@ class Counters:
     lost: Mapping[str, int] = field(default_factory=dict)
     unreported_max: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
+    replaced_numbers: int = 0
 
     def accept(self, block: StepBlock) -> Counters:
         """After accepting a block."""
@@ -74,6 +78,10 @@ class Counters:
     def leave_unreported(self, agent_steps: int) -> Counters:
         """After losing sight of at most this many agent steps."""
         return replace(self, unreported_max=self.unreported_max + agent_steps)
+
+    def replace_numbers(self, count: int) -> Counters:
+        """After hearing of numbers that were not finite and became 0."""
+        return replace(self, replaced_numbers=self.replaced_numbers + count) if count else self
 
 
 def behaviors_of(pending: Mapping[str, int]) -> dict[str, int]:

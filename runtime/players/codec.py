@@ -78,7 +78,7 @@ def decode_reply(message: pb.UnityMessageProto, known: Known, guard: Guard) -> t
                 f"agents of brain {name!r}, which was never announced; expected its brain parameters in this or an "
                 f"earlier message. Known: {', '.join(map(repr, known.readers)) or 'none'}."
             )
-    return PlayerReply(infos=all_infos, brains=news, replaced_numbers=guard.replaced), known
+    return PlayerReply(infos=all_infos, brains=news, replaced_numbers=guard.replaced, replaced_first=guard.first), known
 
 
 def _learn(output: pb.UnityOutputProto, known: Known, place: Place) -> tuple[Known, tuple[BrainParameters, ...]]:

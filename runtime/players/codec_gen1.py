@@ -137,6 +137,7 @@ def decode_reply(
     reply = PlayerReply(
         infos=ours,
         replaced_numbers=guard.replaced,
+        replaced_first=guard.first,
         global_done=ends_all,
         watched={name: rows[name] for name in rows if name not in ours},
     )

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from runtime.players.conversation import Conversation
 
 FAKE_SCHEME = "fake:"
+PORT_WORDS = ("--mlagents-port", "--port")
+"""What announces the port to builds of communicator 1.x, and to older ones; each ignores what it does not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +65,7 @@ class UnityPlayerFactory:
     log_folder: where players write `Player-<env id>.log`; None: no logs. args: added to the player's command line.
     no_graphics_monitor: as no_graphics, but environment 0 has a window. bind: the address to serve, empty: loopback.
     message_bytes_max: of one message from a player; -1: no limit. note_after_s: a player that has not connected by
-    then is reported, once. port_arguments: the words that announce the port to the player; builds of communicator 1.x
-    look for the first, older ones for the second, and both ignore what they do not know. extras: see `LinkExtras`.
+    then is reported, once. port_arguments: the words that announce the port to the player. extras: see `LinkExtras`.
     """
 
     target: str | None = None
@@ -78,7 +79,7 @@ class UnityPlayerFactory:
     bind: str = ""
     message_bytes_max: int = -1
     note_after_s: float = 10.0
-    port_arguments: tuple[str, ...] = ("--mlagents-port", "--port")
+    port_arguments: tuple[str, ...] = PORT_WORDS
     extras: LinkExtras = field(default_factory=LinkExtras)
 
     @property

@@ -18,11 +18,12 @@ NonFinite = Literal["refuse", "zero"]
 
 @dataclass(slots=True)
 class Guard:
-    """One message's gate for numbers. replaced: how many were not finite and became 0."""
+    """One message's gate for numbers. replaced: how many were not finite and became 0; first: where one was."""
 
     place: Place
     nonfinite: NonFinite = "refuse"
     replaced: int = 0
+    first: str = ""
 
     def finite(self, values: Floats, refuse: Callable[[tuple[int, ...], np.float32], PlayerContentError]) -> Floats:
         """The same values when all are finite, or a copy with 0 for the others.
@@ -32,8 +33,11 @@ class Guard:
         good = np.isfinite(values)
         if good.all():
             return values
-        if self.nonfinite == "refuse":
+        if self.nonfinite == "refuse" or not self.replaced:
             at = tuple(int(each) for each in np.argwhere(~good)[0])
-            raise refuse(at, values[at])
+            error = refuse(at, values[at])
+            if self.nonfinite == "refuse":
+                raise error
+            self.first = str(error)
         self.replaced += int(good.size - np.count_nonzero(good))
         return np.where(good, values, np.float32(0))

@@ -41,14 +41,16 @@ class PlayerReply:
     """One reply of a player: new brains, then the rows of every brain known so far (empty rows for silent ones).
 
     stats: what the player reported for the run's curves since the last reply. replaced_numbers: numbers in these rows
-    that were not finite and became 0, if the user chose that. global_done: the player will be reset at the next step,
-    which takes no actions (API-8 and API-9). watched: rows of brains that the player controls, if they are wanted.
+    that were not finite and became 0, if the user chose that; replaced_first: where the first was. global_done: the
+    player will be reset at the next step, which takes no actions (API-8 and API-9). watched: rows of brains that the
+    player controls, if they are wanted.
     """
 
     infos: AllBrainInfo
     brains: tuple[BrainParameters, ...] = ()
     stats: tuple[Stat, ...] = ()
     replaced_numbers: int = 0
+    replaced_first: str = ""
     global_done: bool = False
     watched: AllBrainInfo = field(default_factory=dict)
 

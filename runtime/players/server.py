@@ -175,7 +175,7 @@ class ExchangeServer:
     def _too_long(self, size: int) -> PlayerDiedError:
         return PlayerDiedError(
             f"{self._place.environment}: the player sent a message of {size} bytes, the limit is "
-            f"{self._message_bytes_max} (message_bytes_max); the connection is broken off. Send less, or raise it.",
+            f"{self._message_bytes_max} (--message-bytes-max); the connection is broken off. Send less, or raise it.",
             env_id=self._place.env_id,
             incarnation=self._place.incarnation,
         )

@@ -23,12 +23,16 @@ from runtime.settings.model import (
     EnvTarget,
     Executable,
     FakeScene,
+    NotFinite,
+    PortArgument,
     RestartLimits,
 )
 from runtime.settings.sections import Section
 
 COLLECTIONS: Final[tuple[CollectionMode, ...]] = ("sync", "async")
 ACTOR_SYSTEMS: Final[tuple[ActorSystemKind, ...]] = ("processes", "inline")
+NOT_FINITE: Final[tuple[NotFinite, ...]] = ("refuse", "zero")
+PORT_ARGUMENTS: Final[tuple[PortArgument, ...]] = ("both", "mlagents-port", "port")
 PORT_MAX: Final = 65_535
 SEED_MAX: Final = 2**31 - 1
 DRAWN_SEEDS: Final = 10_000  # a drawn seed is below this, as in ML-Agents: short enough to be typed again
@@ -59,6 +63,9 @@ class RuntimeBlock:
     stop_at: int | None
     restart_envs_at: int | None
     bind: str | None
+    message_bytes_max: int
+    not_finite: NotFinite
+    port_argument: PortArgument
     deterministic: bool
     record: str | None
     is_base_port_fixed: bool
@@ -75,6 +82,9 @@ def read_runtime(block: Section, findings: Findings) -> RuntimeBlock:
         stop_at=block.take("stop_at", steps, None),
         restart_envs_at=block.take("restart_envs_at", steps, None),
         bind=block.take("bind", kinds.optional(kinds.address()), None),
+        message_bytes_max=block.take("message_bytes_max", kinds.integer(at_least=1, also=-1), -1),
+        not_finite=block.take("not_finite", kinds.choice(NOT_FINITE), "refuse"),
+        port_argument=block.take("port_argument", kinds.choice(PORT_ARGUMENTS), "both"),
         deterministic=block.take("deterministic", kinds.boolean(), False),
         record=block.take("record", kinds.optional(kinds.text("a file")), None),
         is_base_port_fixed=block.take("base_port_fixed", kinds.boolean(), True),
@@ -107,6 +117,9 @@ def read_environment(
         seed_given=seed != -1,
         restarts=_read_limits(block),
         bind=ours.bind,
+        message_bytes_max=ours.message_bytes_max,
+        not_finite=ours.not_finite,
+        port_argument=ours.port_argument,
         no_graphics=engine.take("no_graphics", kinds.boolean(), False),
         no_graphics_monitor=engine.take("no_graphics_monitor", kinds.boolean(), False),
     )

@@ -42,6 +42,13 @@ FLAGS: Final = (
     Flag("--bind", _OURS, "bind", "ADDRESS", "serve players on this address too, not only on this computer"),
     Flag("--timeout-wait", _ENV, "timeout_wait", "S", "seconds a player may take to start (60)"),
     Flag("--step-timeout", _OURS, "step_timeout", "S", "seconds a player may take to answer (as --timeout-wait)"),
+    Flag(
+        "--message-bytes-max", _OURS, "message_bytes_max", "BYTES", "longest message of a player; -1: any length (-1)"
+    ),
+    Flag("--not-finite", _OURS, "not_finite", "MANNER", "NaN, infinity of players: refuse, or zero: count and go on"),
+    Flag(
+        "--port-argument", _OURS, "port_argument", "NAME", "what tells builds their port: mlagents-port, port or both"
+    ),
     Flag("--max-lifetime-restarts", _ENV, "max_lifetime_restarts", "N", "restarts of one player; -1: any number (10)"),
     Flag("--restarts-rate-limit-n", _ENV, "restarts_rate_limit_n", "N", "of these within the period; -1: any (3)"),
     Flag("--restarts-rate-limit-period-s", _ENV, "restarts_rate_limit_period_s", "S", "the period (60)"),

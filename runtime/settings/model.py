@@ -13,6 +13,8 @@ from runtime.settings.names import behavior_name
 
 CollectionMode = Literal["sync", "async"]
 ActorSystemKind = Literal["processes", "inline"]
+NotFinite = Literal["refuse", "zero"]
+PortArgument = Literal["both", "mlagents-port", "port"]
 
 EDITOR_PORT = 5004
 BASE_PORT = 5005
@@ -61,7 +63,9 @@ class EnvironmentSettings:
 
     base_port: the port of environment 0; the others follow. is_base_port_fixed: it was asked for, or belongs to the
     Editor, so a busy port is an error and no other is tried. timeout_wait_s bounds start-up, step_timeout_s each
-    exchange. seed: never -1, drawn if nobody gave one (seed_given False). bind: None for loopback.
+    exchange. seed: never -1, drawn if nobody gave one (seed_given False). bind: None for loopback. message_bytes_max:
+    of one message of a player on a socket, -1 = no limit. not_finite: what becomes of NaN and infinities of players,
+    an error or 0. port_argument: the word before the port on the player's command line, without its dashes.
     """
 
     target: EnvTarget = Editor()
@@ -76,6 +80,9 @@ class EnvironmentSettings:
     seed_given: bool = False
     restarts: RestartLimits = RestartLimits()
     bind: str | None = None
+    message_bytes_max: int = -1
+    not_finite: NotFinite = "refuse"
+    port_argument: PortArgument = "both"
     no_graphics: bool = False
     no_graphics_monitor: bool = False
 

@@ -160,7 +160,7 @@ def test_a_message_of_eight_mebibytes_passes() -> None:
 
 
 SIZES = [
-    (6, r"a message of \d{7} bytes, the limit is 4194304 \(message_bytes_max\)"),
+    (6, r"a message of \d{7} bytes, the limit is 4194304 \(--message-bytes-max\)"),
     (24, "ended with exit code 0"),  # so long that gRPC drops it unseen
 ]
 

@@ -7,6 +7,7 @@ exit: ends with this code. kill: ends by this signal. hang: stays alive and sile
 close: sends status 400. drop: cuts the connection and stays alive. nan: an observation that is not finite.
 late@0:S: answers the handshake after S seconds. version@0:V: introduces itself with version V. print@0:TEXT: prints it.
 fork@0: leaves a child of its own behind, whose pid it prints. gen1@0: calls the service of the first generation.
+`--host ADDRESS` is where it finds the trainer.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ class Deed:
 def main(arguments: Sequence[str]) -> int:
     """Plays until it is told to stop; returns the exit code."""
     port = int(arguments[arguments.index("--mlagents-port") + 1])
+    host = arguments[arguments.index("--host") + 1] if "--host" in arguments else "localhost"
     deeds = [parse_deed(arguments[at + 1]) for at, word in enumerate(arguments) if word == "--do"]
     at_start = {deed.what: deed.value for deed in deeds if deed.exchange == 0}
     before_connecting(at_start)
-    channel = grpc.insecure_channel(f"localhost:{port}", options=(("grpc.enable_http_proxy", 0),))
+    channel = grpc.insecure_channel(f"{host}:{port}", options=(("grpc.enable_http_proxy", 0),))
     exchange = channel.unary_unary(EXCHANGE_PATH_GEN1 if "gen1" in at_start else EXCHANGE_PATH)
     try:
         play(exchange, {deed.exchange: deed for deed in deeds}, at_start.get("version", "1.5.0"), channel.close)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runtime.decisions.controller import STATUS_S, ControllerCore
+from runtime.decisions.controller_end import run_state
 from runtime.decisions.controller_state import ControllerOptions, ControllerPhase
 from runtime.decisions.effects import (
     HOLDER,
@@ -340,6 +341,15 @@ def test_summaries_are_written_when_there_are_any() -> None:
 def test_statistics_of_players_are_recorded() -> None:
     stats = StatsReported(run=RUN, worker=0, stats=())
     assert Bench().take(stats) == (RecordStats(()),)
+
+
+def test_replaced_numbers_are_counted_and_survive_a_resume() -> None:
+    bench = Bench()
+    for count in (3, 4):
+        bench.take(StatsReported(run=RUN, worker=0, stats=(), replaced_numbers=count))
+    assert bench.state.counters.replaced_numbers == 7
+    again = ControllerCore(bench.state.options, run_state(bench.state))
+    assert again.state.counters.replaced_numbers == 7
 
 
 def test_messages_of_another_run_are_dropped_and_counted() -> None:

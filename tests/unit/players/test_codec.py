@@ -173,6 +173,7 @@ def test_c20_on_request_numbers_that_are_not_finite_become_zero_and_are_counted(
     assert info.decisions.group_rewards.tolist() == [0.0, 0.0]
     assert info.terminals.observations[1].tolist() == [[5.0, 0.0]]
     assert reply.replaced_numbers == 8
+    assert "env step 17: brain 'Bot', agent 3: " in reply.replaced_first
 
 
 def test_goals_and_buffers_keep_their_type_and_properties() -> None:

@@ -100,6 +100,13 @@ def test_a_step_has_the_limit_of_the_start_unless_told_otherwise() -> None:
     assert parse("--timeout-wait", "20").environment.step_timeout_s == 20
 
 
+def test_players_may_send_messages_of_any_length_but_nothing_that_is_not_finite_unless_told_otherwise() -> None:
+    plain = parse().environment
+    assert (plain.message_bytes_max, plain.not_finite, plain.port_argument) == (-1, "refuse", "both")
+    told = parse("--message-bytes-max", "9", "--not-finite", "zero", "--port-argument", "port").environment
+    assert (told.message_bytes_max, told.not_finite, told.port_argument) == (9, "zero", "port")
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_every_given_seed_is_honoured_zero_too(seed: int) -> None:
     env = parse("--seed", str(seed)).environment
@@ -209,6 +216,9 @@ def test_a_flag_without_its_value_points_to_the_help() -> None:
         (("--collection", "both"), "--collection", "one of sync, async"),
         (("--actor-system", "threads"), "--actor-system", "one of processes, inline"),
         (("--bind", "everywhere"), "--bind", "an IP address such as 0.0.0.0 or ::, or null"),
+        (("--message-bytes-max", "0"), "--message-bytes-max", "an integer of at least 1, or -1"),
+        (("--not-finite", "clamp"), "--not-finite", "one of refuse, zero"),
+        (("--port-argument", "none"), "--port-argument", "one of both, mlagents-port, port"),
         (("--stop-at", "0"), "--stop-at", "an integer of at least 1, or null"),
     ],
 )

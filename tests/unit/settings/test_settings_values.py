@@ -151,6 +151,7 @@ def test_a_written_configuration_of_a_scene_can_be_read_again(tmp_path: Path, sc
         ("--env", "My Game", "--force", "--bind", "::", "--stop-at", "7", "--restart-envs-at", "5", "--debug"),
         ("--env", "x", "--resume", "--inference", "--workers", "3", "--num-envs", "4", "--collection", "async"),
         ("--env", "x", "--base-port", "7000", "--actor-system", "inline", "--step-timeout", "0.1", "--no-graphics"),
+        ("--env", "x", "--message-bytes-max", "4e6", "--not-finite", "zero", "--port-argument", "port"),
         ("--env", "x", "--initialize-from", "old", "--run-id", "true", "--results-dir", "1e3", "--seed", "0"),
     ],
 )
