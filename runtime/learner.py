@@ -90,7 +90,8 @@ class BrainProgress:
 
     steps: agent steps accepted. buffered: agent steps that wait for the next update, open trajectories included.
     is_ready_update: an update is due. version: of the newest policy. episodes: finished ones, lost ones not counted.
-    mean_reward, mean_episode_length: over the last 100 finished episodes; None when there are none.
+    mean_reward, mean_episode_length: over the last 100 finished episodes; None when there are none. A return is the sum
+    of an agent's own rewards and of those of its group.
     """
 
     behavior: str
@@ -114,8 +115,9 @@ class BrainProgress:
 class Summary:
     """What a behavior reports at each multiple of `summary_freq`.
 
-    step: that multiple. mean_reward, std_reward: of the episodes finished since the last summary; None without any.
-    values: TensorBoard tags and their values, means since the last summary.
+    step: that multiple. mean_reward, std_reward: of the episodes finished since the last summary, own rewards alone;
+    None without any. mean_group_reward: of the same episodes, what their groups were given; None where groups are given
+    nothing. values: TensorBoard tags and their values, means since the last summary.
     """
 
     behavior: str
@@ -123,6 +125,7 @@ class Summary:
     mean_reward: float | None
     std_reward: float | None
     values: Mapping[str, float]
+    mean_group_reward: float | None = None
 
 
 class UpdateOutcome(Protocol):

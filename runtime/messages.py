@@ -356,7 +356,7 @@ class StatusRequest:
 class Status:
     """TrainerController -> Supervisor -> launcher: counters, environments, brains, what to print, and the end.
 
-    lines: numbered, so that each is printed once. exit_reason: empty while it runs. replaced_numbers: see StatsReported.
+    lines: numbered; each is printed once. exit_reason: empty while it runs. replaced_numbers: as in StatsReported.
     """
 
     run: str

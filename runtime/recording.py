@@ -116,6 +116,7 @@ class RunRecorder:
                 elapsed_s=self.elapsed_s(),
                 mean_reward=each.mean_reward,
                 std_reward=each.std_reward,
+                mean_group_reward=each.mean_group_reward,
                 is_training=self._options.is_training,
             )
             self.say(line)

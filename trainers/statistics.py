@@ -26,24 +26,26 @@ class EpisodeStatistics:
     """Finished training episodes: how many, the latest 100, and those since the last summary.
 
     The latest are the greatest by `EpisodeKey`, not the last to arrive, so that one worker with four environments and
-    four with one report the same means to the bit.
+    four with one report the same means to the bit. pays_groups: True once an episode had a reward of its group.
     """
 
     count: int = 0
     recent: list[tuple[EpisodeKey, float, int]] = field(default_factory=list)
     fresh: list[tuple[float, int, float]] = field(default_factory=list)
+    pays_groups: bool = False
 
     def add(self, episode: FinishedEpisode, *, period: int, env_id: int, brain: str) -> None:
         """Counts one finished episode."""
         self.count += 1
         key = (period, episode.clock, env_id, brain, episode.agent)
-        insort(self.recent, (key, episode.reward, episode.length))
+        insort(self.recent, (key, episode.reward + episode.group_reward, episode.length))
         del self.recent[: -RECENT_EPISODES or None]
+        self.pays_groups = self.pays_groups or episode.group_reward != 0.0
         self.fresh.append((episode.reward, episode.length, episode.group_reward))
 
     @property
     def mean_reward(self) -> float | None:
-        """Mean undiscounted return of the latest episodes; None without any."""
+        """Mean undiscounted return of the latest episodes, rewards of groups included; None without any."""
         return float(np.mean([reward for _, reward, _ in self.recent])) if self.recent else None
 
     @property
@@ -52,14 +54,19 @@ class EpisodeStatistics:
         return float(np.mean([length for _, _, length in self.recent])) if self.recent else None
 
     def take_fresh(self) -> tuple[Doubles, Doubles, Doubles]:
-        """float64 (n,) each: returns, lengths, group rewards since the last call, in an order of their own."""
+        """float64 (n,) each: own rewards, lengths, group rewards since the last call, in an order of their own."""
         rows = np.asarray(sorted(self.fresh), np.float64).reshape(-1, 3)
         self.fresh = []
         return rows[:, 0], rows[:, 1], rows[:, 2]
 
     def state(self) -> dict[str, object]:
         """As JSON, independent of what happens later."""
-        return {"count": self.count, "recent": list(self.recent), "fresh": list(self.fresh)}
+        return {
+            "count": self.count,
+            "recent": list(self.recent),
+            "fresh": list(self.fresh),
+            "pays_groups": self.pays_groups,
+        }
 
     @staticmethod
     def restored(state: Mapping[str, object]) -> EpisodeStatistics:
@@ -72,6 +79,7 @@ class EpisodeStatistics:
             count,
             [(tuple(key), reward, length) for key, reward, length in recent],
             [(reward, length, group_reward) for reward, length, group_reward in fresh],
+            bool(state.get("pays_groups", False)),
         )
 
 
@@ -98,13 +106,14 @@ class SummaryWriter:
         summaries = []
         while self.next_step <= steps:
             rewards, lengths, group_rewards = episodes.take_fresh()
+            has_groups = bool(len(rewards)) and episodes.pays_groups
             values = self._values(settings, steps=self.next_step, is_training=is_training)
             if len(rewards):
                 values["Environment/Cumulative Reward"] = float(rewards.mean())
                 values["Environment/Episode Length"] = float(lengths.mean())
                 for name, signal in settings.reward_signals.items():
-                    values[f"Policy/{name.title()} Reward"] = float(rewards.mean() * signal.strength)
-                if group_rewards.any():
+                    values[f"Policy/{name.title()} Reward"] = float((rewards + group_rewards).mean() * signal.strength)
+                if has_groups:
                     values["Environment/Group Cumulative Reward"] = float(group_rewards.mean())
             summaries.append(
                 Summary(
@@ -112,6 +121,7 @@ class SummaryWriter:
                     step=self.next_step,
                     mean_reward=float(rewards.mean()) if len(rewards) else None,
                     std_reward=float(rewards.std()) if len(rewards) else None,
+                    mean_group_reward=float(group_rewards.mean()) if has_groups else None,
                     values=values,
                 ),
             )

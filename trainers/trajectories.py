@@ -1,9 +1,9 @@
 """Trajectories: rows and actions of one brain in one environment, paired into transitions.
 
 A row is an observation received. An action is for its agent's latest row. The agent's next row closes the transition
-with its reward; a row that comes without an action since the last one replaces the observation, and its reward is owed
-to the next transition. A TERMINAL or INTERRUPTED row ends the episode, a DECISION row goes on. What is open after a
-block is carried, so the cut between two blocks changes nothing.
+with its reward, the group's added to its own; a row that comes without an action since the last one replaces the
+observation, and its reward is owed to the next transition. A TERMINAL or INTERRUPTED row ends the episode, a DECISION
+row goes on. What is open after a block is carried, so the cut between two blocks changes nothing.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class OpenTrajectory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedEpisode:
-    """One finished training episode: when (env step), who, undiscounted return, agent steps, sum of group rewards."""
+    """One finished training episode: when (env step), who, its own rewards, agent steps, rewards of its group."""
 
     clock: int
     agent: int
@@ -172,11 +172,13 @@ class Stream:
         reward, group_reward = rewards
         trajectory.reward += reward
         trajectory.group_reward += group_reward
+        # What a group earns is as good to each of its members as what they earn themselves, as in ML-Agents' PPO.
+        earned = reward + group_reward
         if trajectory.action_source < 0 and trajectory.action is None:
-            trajectory.owed += reward
+            trajectory.owed += earned
             return
         found.agents.append(agent)
-        found.rewards.append(trajectory.owed + reward)
+        found.rewards.append(trajectory.owed + earned)
         found.sources.append(trajectory.source)
         found.trajectories.append(trajectory)
         if trajectory.source < 0:

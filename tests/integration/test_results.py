@@ -16,7 +16,7 @@ URL = "fake:basic?link=memory"
 SUMMARY_KEYS = (
     *("run_id", "seed", "elapsed_s", "exit_reason", "env_steps", "agent_steps", "decisions", "steps_per_s"),
     *("mean_reward", "mean_episode_length", "episodes", "policy_version", "policy_sha256"),
-    *("lost_steps", "unreported_steps_max", "restarts", "workers"),
+    *("lost_steps", "unreported_steps_max", "replaced_numbers", "restarts", "workers"),
 )
 PROGRESS = re.compile(
     r"\[INFO\] Basic\. Step: (\d+)\. Time Elapsed: (\d+\.\d{3}) s\. "

@@ -57,6 +57,15 @@ def test_a_summary_is_the_line_that_users_search_for() -> None:
     )
 
 
+def test_a_summary_of_groups_is_the_line_that_their_users_search_for() -> None:
+    line = progress_line(
+        "Push", step=50000, elapsed_s=65.443, mean_reward=0.0, std_reward=0.1, mean_group_reward=-0.2341
+    )
+    assert line == (
+        "[INFO] Push. Step: 50000. Time Elapsed: 65.443 s. Mean Reward: 0.000. Mean Group Reward: -0.234. Training."
+    )
+
+
 def test_a_summary_without_episodes_says_so() -> None:
     line = progress_line("Basic", step=2000, elapsed_s=3.854, mean_reward=None, std_reward=None)
     assert line == (

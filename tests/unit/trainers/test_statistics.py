@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.experience.columns import RowKind
+from runtime.learner import Summary
 from tests.support.experience_streams import Act, Feeder, Row, Step, small_brain, small_learner, small_settings
 from trainers.statistics import EpisodeStatistics
 from trainers.trajectories import FinishedEpisode
@@ -13,8 +14,8 @@ from trainers.trajectories import FinishedEpisode
 BRAIN = small_brain()
 
 
-def episode(clock: int, *, agent: int = 0, reward: float = 0.0) -> FinishedEpisode:
-    return FinishedEpisode(clock=clock, agent=agent, reward=reward, length=2, group_reward=0.0)
+def episode(clock: int, *, agent: int = 0, reward: float = 0.0, group_reward: float = 0.0) -> FinishedEpisode:
+    return FinishedEpisode(clock=clock, agent=agent, reward=reward, length=2, group_reward=group_reward)
 
 
 def test_means_are_over_the_latest_hundred_episodes() -> None:
@@ -43,7 +44,8 @@ def test_which_episodes_are_the_latest_does_not_depend_on_the_order_of_arrival(o
 def test_the_state_survives_json() -> None:
     statistics = EpisodeStatistics()
     for clock in range(5):
-        statistics.add(episode(clock, reward=0.1 * clock), period=1, env_id=2, brain="B")
+        statistics.add(episode(clock, reward=0.1 * clock, group_reward=1.0), period=1, env_id=2, brain="B")
+    assert statistics.pays_groups
     assert EpisodeStatistics.restored(json.loads(json.dumps(statistics.state()))) == statistics
 
 
@@ -62,7 +64,7 @@ def test_a_summary_tells_what_happened_since_the_last_one() -> None:
     learner.finish_update(learner.begin_update("Walker")())
     (summary,) = learner.take_summaries()
     assert (summary.behavior, summary.step) == ("Walker", 4)
-    assert (summary.mean_reward, summary.std_reward) == (2.0, 1.0)
+    assert (summary.mean_reward, summary.std_reward, summary.mean_group_reward) == (2.0, 1.0, 0.5)
     assert set(summary.values) == {
         "Environment/Cumulative Reward",
         "Environment/Episode Length",
@@ -77,9 +79,27 @@ def test_a_summary_tells_what_happened_since_the_last_one() -> None:
         "Policy/Extrinsic Value Estimate",
         "Policy/Learning Rate",
     }
+    assert summary.values["Environment/Cumulative Reward"] == 2.0
+    assert summary.values["Environment/Group Cumulative Reward"] == 0.5
+    assert summary.values["Policy/Extrinsic Reward"] == 2.5  # what is learned from is both
     assert summary.values["Environment/Episode Length"] == 1.5
+    assert learner.progress()["Walker"].mean_reward == 2.5
     assert summary.values["Is Training"] == 1.0
     assert learner.take_summaries() == []
+
+
+def test_groups_that_were_paid_once_are_told_of_when_they_earn_nothing_too() -> None:
+    learner = small_learner(small_settings(summary_freq=2, max_steps=100), brains=[BRAIN])
+    feeder = Feeder(learner, BRAIN)
+    feeder.reset(Row(agent=1))
+    summaries: list[Summary] = []
+    for paid in (0.0, 1.0, 0.0):
+        end = Row(agent=1, group_reward=paid, kind=RowKind.TERMINAL)
+        feeder.steps(act_and(end, Row(agent=1)), act_and(Row(agent=1)))
+        summaries += learner.take_summaries()
+    assert [each.mean_group_reward for each in summaries] == [None, 1.0, 0.0]
+    tag = "Environment/Group Cumulative Reward"
+    assert [each.values.get(tag) for each in summaries] == [None, 1.0, 0.0]
 
 
 def test_every_multiple_gets_a_summary_and_one_without_episodes_says_so() -> None:

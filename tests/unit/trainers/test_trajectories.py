@@ -65,6 +65,14 @@ def test_a_row_closes_the_transition_of_its_agent() -> None:
     assert columns["ends"].tolist() == [End.NONE]
 
 
+def test_a_member_learns_from_what_its_group_earns_too() -> None:
+    feeder, behavior = started()
+    feeder.steps(act_and(Row(agent=1, x=1.0, reward=0.5, group_reward=2.0)))
+    feeder.steps(Step((), (Row(agent=1, x=2.0, group_reward=4.0),)))
+    feeder.steps(act_and(Row(agent=1, x=3.0, reward=1.0)))
+    assert kept(behavior)["rewards"].tolist() == [2.5, 5.0]  # what came without an action is owed to the next
+
+
 def test_an_action_whose_outcome_comes_in_a_later_block_is_paired_then() -> None:
     feeder, behavior = started()
     feeder.steps(Step((Act(agent=1, u=3.0),)))
