@@ -48,6 +48,11 @@ class RunPaths:
         return self.run_logs / "timers.json"
 
     @property
+    def profile(self) -> Path:
+        """The folder of samples of where the time went."""
+        return self.run_logs / "profile"
+
+    @property
     def training_status(self) -> Path:
         """The list of saved models."""
         return self.run_logs / "training_status.json"

@@ -9,6 +9,7 @@ session.close()
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -115,6 +116,7 @@ class TrainingSession:
     def _launch(self) -> None:
         directory = self._the_directory
         settings = self._settings = self._with_recorded_seed(directory)
+        shutil.rmtree(directory.paths.profile, ignore_errors=True)  # samples of a run that was killed
         folders = directory.paths.checkpoint_folders() if settings.checkpoints.resume else ()
         run_state = self._peek(folders) if folders else {}
         first_incarnation = 1 + max(_incarnations(run_state).values(), default=-1)
@@ -243,6 +245,20 @@ class TrainingSession:
                 self._ports.release()
             if self._directory is not None:
                 self._directory.release()
+
+    def profile(self) -> str:
+        """Writes the report on where the time went, after `close`; its table, empty when none was asked for."""
+        if not self._settings.profile:
+            return ""
+        from runtime.profiling import sampler  # noqa: PLC0415 - rarely asked for
+        from runtime.profiling.report import write_report  # noqa: PLC0415
+
+        sampler.end()  # where all actors were in this process
+        paths = self._the_directory.paths
+        try:
+            return write_report(paths.profile, paths.run_logs)
+        except OSError as error:
+            return f"The profile could not be written: {error}. Free some space, or look at {paths.profile}."
 
     def _reopen_summary(self) -> None:
         """A run that goes on has not ended: what its earlier part wrote must not be taken for this one's end."""

@@ -98,7 +98,12 @@ def make_plan(launch: Launch, *, marker: str) -> RunPlan:
         first_incarnation=launch.first_incarnation,
         silence_s=launch.worker_silence_s,
     )
-    return RunPlan(run=launch.run_id, supervisor=supervisor, controller=controller_start(launch, workers=len(envs)))
+    return RunPlan(
+        run=launch.run_id,
+        supervisor=supervisor,
+        controller=controller_start(launch, workers=len(envs)),
+        profile=str(launch.paths.profile.absolute()) if settings.profile else None,
+    )
 
 
 def spread(environments: int, workers: int) -> tuple[tuple[EnvId, ...], ...]:

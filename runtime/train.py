@@ -145,7 +145,10 @@ class Training:
             status = self._watch()
         finally:
             self._session.close(self._close_s())
-        return self._ended(status)
+        code = self._ended(status)
+        for line in self._session.profile().splitlines():
+            self._console.line(f"[PROFILE] {line}")
+        return code
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del frame

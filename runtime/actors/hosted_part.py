@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from runtime.actors.composition import RunPlan, build_part
+from runtime.actors.composition import RunPlan, build_part, end_profile, name_of
 from runtime.actors.hosting import Child, HostedActor, Start
 from runtime.actors.parts import Part
 from runtime.decisions.effects import CONTROLLER, SUPERVISOR, PartExited, PartReady, Role
@@ -23,7 +23,6 @@ from runtime.decisions.effects import CONTROLLER, SUPERVISOR, PartExited, PartRe
 logger = logging.getLogger(__name__)
 
 WAITING_MAX: Final = 1000
-_NAMES: Final = {"controller": "TrainerController", "holder": "PolicyHolder", "supervisor": "Supervisor"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +114,8 @@ class PartActor(HostedActor):
         """The system ends."""
         if self._part is not None:
             self._part.close()
+        if self._context is not None and self._context.plan.profile is not None:
+            end_profile()
 
     def on_failure(self, error: BaseException, message: object) -> None:
         """A bug in a part: the controller ends the run with its models saved, anybody else is started afresh."""
@@ -193,11 +194,10 @@ class PartActor(HostedActor):
     def spawn(self, role: Role, generation: int) -> None:
         """Create a part's actor; its end is seen even before it has said hello."""
         assert self._context is not None
-        name = f"EnvWorker {role.number}" if role.kind == "worker" else _NAMES[role.kind]
         plan = self._context.plan if role == CONTROLLER else self._context.plan.without_controller()
         context = PartContext(role=role, generation=generation, plan=plan)
         self._addresses.pop(role, None)
-        child = self.create(PartActor, Start(role=name, context=context))
+        child = self.create(PartActor, Start(role=name_of(role), context=context))
         self._children_of[role] = (generation, child)
 
     def kill(self, role: Role, generation: int) -> None:

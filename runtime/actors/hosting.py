@@ -34,6 +34,7 @@ from thespian.actors import (
 
 from runtime.actors.envelopes import Envelope, UnsendableError, check_sendable
 from runtime.actors.spawning import is_run_process, restore_logging
+from runtime.profiling.traffic import TRAFFIC
 
 __all__ = ["Child", "Envelope", "HostedActor", "Start", "Started", "UnsendableError", "check_sendable"]
 
@@ -125,7 +126,11 @@ class HostedActor(Actor):  # type: ignore[misc,unused-ignore]
 
     def send(self, targetAddr: Any, msg: object) -> None:
         """Send a message. Raises UnsendableError at once, naming type and field, if it cannot be pickled."""
-        super().send(targetAddr, msg if isinstance(msg, ActorSystemMessage | Envelope) else Envelope.of(msg))
+        if not isinstance(msg, ActorSystemMessage | Envelope):
+            envelope = Envelope.of(msg)
+            TRAFFIC.note(msg, envelope.payload)
+            msg = envelope
+        super().send(targetAddr, msg)
 
     def create(self, actor_class: type[HostedActor], start: Start) -> Child:
         """Start a child process with an actor and send it `start`; the pid is known at once, its end is watched."""

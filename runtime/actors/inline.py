@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
-from runtime.actors.composition import RunPlan, build_part
+from runtime.actors.composition import RunPlan, begin_profile, build_part
 from runtime.actors.parts import Part
 from runtime.decisions.effects import CONTROLLER, SUPERVISOR, PartExited, PartReady, Role
 from runtime.messages import Status, StatusRequest, StopRequest
@@ -50,6 +50,7 @@ class InlineSystem:
         self._outside: queue.SimpleQueue[object] | None = None
         self._failure = ""
         self._thread = threading.Thread(target=self._run, name=f"run {plan.run}", daemon=True)
+        begin_profile(plan, "all actors in one process")
         if plan.controller is None:
             self.join()
         self._spawn(SUPERVISOR, 0)

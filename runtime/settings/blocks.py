@@ -68,6 +68,7 @@ class RuntimeBlock:
     port_argument: PortArgument
     deterministic: bool
     record: str | None
+    profile: bool
     is_base_port_fixed: bool
 
 
@@ -87,6 +88,7 @@ def read_runtime(block: Section, findings: Findings) -> RuntimeBlock:
         port_argument=block.take("port_argument", kinds.choice(PORT_ARGUMENTS), "both"),
         deterministic=block.take("deterministic", kinds.boolean(), False),
         record=block.take("record", kinds.optional(kinds.text("a file")), None),
+        profile=block.take("profile", kinds.boolean(), False),
         is_base_port_fixed=block.take("base_port_fixed", kinds.boolean(), True),
     )
     block.ignore("player_seeds")  # written for people to read; a new run derives its own

@@ -56,6 +56,7 @@ FLAGS: Final = (
     Flag("--collection", _OURS, "collection", "MODE", "sync (reproducible) or async (players run on during updates)"),
     Flag("--actor-system", _OURS, "actor_system", "KIND", "processes, or inline: all actors in this process"),
     Flag("--record", _OURS, "record", "FILE", "write every message of the players to FILE (`fakeunity replay FILE`)"),
+    Flag("--profile", _OURS, "profile", "", "tell where the time went: run_logs/profile.txt and .svg, a flame graph"),
     Flag("--stop-at", _OURS, "stop_at", "STEPS", "save and leave after this many agent steps"),
     Flag("--restart-envs-at", _OURS, "restart_envs_at", "STEPS", "restart all players after this many agent steps"),
     Flag("--no-graphics", _ENGINE, "no_graphics", "", "players draw nothing"),

@@ -155,7 +155,7 @@ class RunSettings:
     default_settings: of behaviors without a block of their own; None when the configuration has none, and such
     behaviors are refused. config: the file as the user named it, None for a bundled configuration or none.
     bundled_scene: whose bundled configuration is used, None if none is. stop_at, restart_envs_at: agent steps.
-    record: the file to which all messages of the players are written.
+    record: the file to which all messages of the players are written. profile: samples tell where the time goes.
     """
 
     behaviors: Mapping[str, BehaviorSettings] = field(default_factory=dict)
@@ -171,6 +171,7 @@ class RunSettings:
     restart_envs_at: int | None = None
     deterministic: bool = False
     record: str | None = None
+    profile: bool = False
     debug: bool = False
     config: str | None = None
     bundled_scene: str | None = None

@@ -106,6 +106,7 @@ def _read(root: Section, around: Surroundings, findings: Findings, scene: str | 
         restart_envs_at=ours.restart_envs_at,
         deterministic=ours.deterministic,
         record=ours.record,
+        profile=ours.profile,
         debug=root.take("debug", kinds.boolean(), False),
     )
     root.close()

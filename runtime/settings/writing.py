@@ -126,6 +126,7 @@ def _ours(settings: RunSettings, player_seeds: Mapping[int, Sequence[int]]) -> d
         "base_port_fixed": settings.environment.is_base_port_fixed,
         "deterministic": settings.deterministic,
         "record": settings.record,
+        "profile": settings.profile,
         "player_seeds": {str(env_id): list(seeds) for env_id, seeds in sorted(player_seeds.items())},
     }
 

@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def run(folder: Path) -> FinishedRun:
     text = config(folder, max_steps=1100, summary_freq=250, keep_checkpoints=3, checkpoint_interval=200)
-    done = train(folder, "first", str(text), "--env", URL, "--num-envs", "2", "--seed", "0")
+    done = train(folder, "first", str(text), "--env", URL, "--num-envs", "2", "--seed", "0", "--profile")
     assert done.code == 0, done.text
     return done
 
@@ -72,6 +72,16 @@ def test_progress_lines_have_the_form_that_users_search_for(run: FinishedRun) ->
     assert all(match and match[3] for match in found)
 
 
+def test_a_profile_tells_where_the_time_of_each_process_went(run: FinishedRun) -> None:
+    told = (run.folder / "run_logs" / "profile.txt").read_text()
+    assert [line for line in run.lines if line.startswith("[PROFILE]")] == [
+        f"[PROFILE] {line}" for line in told.splitlines()
+    ]
+    assert re.search(r"learner .*learn \d", told), told
+    assert (run.folder / "run_logs" / "profile.svg").read_text().startswith("<svg")
+    assert (run.folder / "run_logs" / "profile.folded").exists()
+
+
 def test_events_hold_the_tags_of_ml_agents_at_each_summary(run: FinishedRun) -> None:
     events = scalars_in(run.folder / "Basic")
     assert [step for step, _ in events] == [250, 500, 750, 1000]
@@ -97,6 +107,7 @@ def test_the_last_checkpoints_and_step_models_are_kept_and_the_final_ones_are_am
 def test_nothing_else_is_written(run: FinishedRun) -> None:
     known = r"Basic\.onnx|Basic/(Basic-\d+\.onnx|events\.out\.tfevents\.\S+)|configuration\.yaml|summary\.json"
     known += r"|checkpoints/\d+/\w+\.(json|safetensors)|run_logs/(timers|training_status)\.json"
+    known += r"|run_logs/profile\.(txt|svg|folded)"
     assert [name for name in run.files() if not re.fullmatch(known, name)] == []
 
 

@@ -1,0 +1,58 @@
+"""`python -m tests.benchmarks [--json OUT] [--only SECTION,...] [--rounds N] [--quick]`: measures, and writes JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+
+from tests.benchmarks import collection
+from tests.benchmarks.facts import machine
+from tests.benchmarks.measure import Case, Results, run_all
+
+SECTIONS: Mapping[str, Callable[..., Iterator[Case]]] = MappingProxyType({"collection": collection.cases})
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measures what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("--json", type=Path, metavar="OUT", help="where the figures go (standard output)")
+    parser.add_argument("--only", default=",".join(SECTIONS), help=f"sections: {', '.join(SECTIONS)}")
+    parser.add_argument("--case", default="", help="only cases whose name begins so")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each side")
+    parser.add_argument("--quick", action="store_true", help="a quarter of the steps, to see that all works")
+    asked = parser.parse_args(argv)
+    names = asked.only.split(",")
+    if unknown := [name for name in names if name not in SECTIONS]:
+        parser.error(f"no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
+    facts = machine()
+    cases = [case for name in names for case in SECTIONS[name](quick=asked.quick)]
+    results = run_all([case for case in cases if case.name.startswith(asked.case)], asked.rounds)
+    text = json.dumps(document(results, facts, asked.rounds), indent=1)
+    if asked.json is None:
+        sys.stdout.write(f"{text}\n")
+    else:
+        asked.json.write_text(text + "\n", encoding="utf-8")
+    return 0
+
+
+def document(results: Results, facts: Mapping[str, str], rounds: int) -> dict[str, object]:
+    """The JSON of a measurement."""
+    return {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": dict(facts),
+        "rounds": rounds,
+        "figures": [
+            {"section": section, "case": case, "side": side, "figure": figure, "values": values}
+            for (section, case, side, figure), values in results.values.items()
+        ],
+        "not_measured": results.troubles,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

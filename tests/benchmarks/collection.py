@@ -1,0 +1,91 @@
+"""(a) Collection: a complete training run against the bare exchange loop and against the released trainer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.measure import Case, Figures, NotMeasuredError, Side
+from tests.benchmarks.runs import ROOT, Work, free_block, run_ours, run_peer
+
+RATE = "agent steps/s"
+BARE_S = 6.0
+SMALL_CNN: dict[str, Any] = {  # YAML
+    "hyperparameters": {"batch_size": 64, "buffer_size": 640, "learning_rate": 3e-4},
+    "network_settings": {"hidden_units": 64, "num_layers": 1, "vis_encode_type": "simple"},
+}
+
+
+def bare(scene: str, envs: int, agents: int) -> Figures:
+    """Exchanges and agent steps per second of the bare loop with such players."""
+    first = free_block(envs)
+    ports = [str(port) for port in range(first, first + envs)]
+    with ExitStack() as stack:
+        server = stack.enter_context(
+            subprocess.Popen(
+                [sys.executable, "-m", "tests.benchmarks.bare_loop", scene, str(agents), str(BARE_S), *ports],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        )
+        stack.callback(server.kill)
+        for port in ports:
+            command = [sys.executable, "-m", "fakeunity", scene, "--agents", str(agents), "--mlagents-port", port]
+            player = stack.enter_context(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL))
+            stack.callback(player.kill)
+        told, _ = server.communicate(timeout=BARE_S + 120)
+        if server.returncode != 0:
+            raise NotMeasuredError(f"the bare loop ended with exit code {server.returncode}")
+    counted = json.loads(told)
+    exchanges = counted["exchanges"] / counted["seconds"]
+    server_us = 1e6 * counted["cpu_seconds"] / counted["exchanges"]
+    return {"exchanges/s": exchanges, RATE: exchanges * agents, "server's µs on a core per exchange": server_us}
+
+
+def ours(work: Work, folder: Path, *flags: str) -> Figures:
+    """The steady rate of a complete run of ours."""
+    return {RATE: run_ours(work, folder, *flags).steady_rate(work.max_steps)}
+
+
+def peer(work: Work, folder: Path) -> Figures:
+    """The steady rate of the released trainer."""
+    return {RATE: run_peer(work, folder).steady_rate(work.max_steps)}
+
+
+def cases(*, quick: bool = False) -> Iterator[Case]:
+    """1x1, 1x8, 4x8, 8x32 environments x agents of `basic`, and pictures."""
+    scale = 0.25 if quick else 1.0
+    # Environments, agents, agent steps for us, agent steps for the released trainer (0: it is not run).
+    for envs, agents, steps, peer_steps in ((1, 1, 16_000, 5_000), (1, 8, 80_000, 12_000), (4, 8, 120_000, 16_000)):
+        yield _basic(envs, agents, int(steps * scale), int(peer_steps * scale))
+    yield _basic(8, 32, int(600_000 * scale), 0)
+    yield _pictures(int(8_000 * scale))
+
+
+def _basic(envs: int, agents: int, steps: int, peer_steps: int) -> Case:
+    work = Work(scene="basic", envs=envs, agents=agents, max_steps=steps, summary_freq=steps // 20)
+    sides = [
+        Side("bare loop", lambda _folder: bare("basic", envs, agents)),
+        Side("ours, sync", lambda folder: ours(work, folder)),
+        Side("ours, async", lambda folder: ours(work, folder, "--collection", "async")),
+    ]
+    if peer_steps:
+        less = Work(scene="basic", envs=envs, agents=agents, max_steps=peer_steps, summary_freq=peer_steps // 10)
+        sides.append(Side("mlagents-learn", lambda folder: peer(less, folder)))
+    return Case("collection", f"{envs}x{agents}", tuple(sides))
+
+
+def _pictures(steps: int) -> Case:
+    work = Work(scene="gridworld", envs=1, agents=8, max_steps=steps, summary_freq=steps // 10, more=SMALL_CNN)
+    sides = (
+        Side("bare loop", lambda _folder: bare("gridworld", 1, 8)),
+        Side("ours, sync", lambda folder: ours(work, folder)),
+        Side("ours, async", lambda folder: ours(work, folder, "--collection", "async")),
+    )
+    return Case("collection", "1x8 pictures 84x84x3", sides)
