@@ -5,11 +5,10 @@ Everything here is a function of what was accepted, in an order that timing cann
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from runtime.decisions.controller_end import after_round, due_end
 from runtime.decisions.controller_state import ControllerPhase, ControllerState
 from runtime.decisions.effects import AcceptBlocks, CutTrajectories, Send, StartUpdate, worker_role
+from runtime.decisions.frozen import replace
 from runtime.decisions.ledger import EnvRecord, behaviors_of, judge, seen_block
 from runtime.decisions.planning import round_steps
 from runtime.experience.brains import EnvId

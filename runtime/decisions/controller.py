@@ -12,7 +12,6 @@ only while an update runs and the next buffer is full already, so that no step i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from runtime.decisions import controller_end as end
 from runtime.decisions.collecting import accept, admit, flush_lost, go_on_collecting, grant_again
@@ -40,7 +39,15 @@ from runtime.decisions.effects import (
     WriteSummary,
     worker_role,
 )
-from runtime.decisions.ledger import EnvRecord, behaviors_of, restart_ordered, seen_incarnation, unreported_bound
+from runtime.decisions.frozen import replace
+from runtime.decisions.ledger import (
+    EnvRecord,
+    behaviors_of,
+    excuse_restart,
+    restart_ordered,
+    seen_incarnation,
+    unreported_bound,
+)
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId, Incarnation
 from runtime.learner import BrainProgress, PolicyRelease
@@ -299,7 +306,11 @@ def _worker_failed(state: ControllerState, message: WorkerFailed) -> Decision:
     state = replace(state, failed_at={**state.failed_at, message.worker: newest})
     for env_id, incarnation in message.environments:
         record = state.envs.get(env_id)
-        if record is None or incarnation < record.incarnation:
+        if record is None:
+            continue
+        if incarnation < record.incarnation:
+            # News of its successor came first, by another road: what looked like a loss of the player was this one.
+            state = _with_env(state, excuse_restart(record, incarnation))
             continue
         # Of what it held last: its loss may never have been told.
         unreported = unreported_bound(record, state.agents_max)

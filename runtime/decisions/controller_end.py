@@ -7,7 +7,6 @@ they deliver is still accepted, an update under way is awaited, then the models 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from runtime.decisions.controller_state import ControllerPhase, ControllerState, Ending
 from runtime.decisions.effects import (
@@ -25,6 +24,7 @@ from runtime.decisions.effects import (
     WriteSummary,
     worker_role,
 )
+from runtime.decisions.frozen import replace
 from runtime.decisions.ledger import Counters, EnvRecord, unreported_bound
 from runtime.experience.brains import EnvId
 from runtime.messages import RestartPlayersRequest, Stopped, StopRequest

@@ -10,7 +10,6 @@ when a slot changes, so stale ones (another incarnation) are dropped and counted
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import assert_never
 
 from runtime.decisions.effects import (
@@ -32,6 +31,7 @@ from runtime.decisions.effects import (
     TimerFired,
 )
 from runtime.decisions.env_worker_state import Effects, Phase, Slot, WorkerState, drop, next_phase, with_slot
+from runtime.decisions.frozen import replace
 from runtime.decisions.stepping import (
     ask_holder_again,
     go_on,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 
 from runtime.decisions.effects import PlayerClosed, PlayerConnected, PlayerFailed, PlayerReplied
+from runtime.decisions.frozen import replace
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId
 from runtime.messages import EnvAssignment, EnvGrant, ResetRequest, StartWorker, StopRequest

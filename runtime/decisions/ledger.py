@@ -7,9 +7,10 @@ What a dead worker did with a grant is unknown and only bounded (`unreported_max
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
+from runtime.decisions.frozen import replace
 from runtime.experience.brains import EnvId, Incarnation
 from runtime.experience.columns import StepBlock
 
@@ -115,6 +116,13 @@ def restart_ordered(record: EnvRecord, incarnation: Incarnation) -> EnvRecord:
     if incarnation <= known:
         return record
     return replace(record, planned=incarnation, restarts=record.restarts + incarnation - known)
+
+
+def excuse_restart(record: EnvRecord, incarnation: Incarnation) -> EnvRecord:
+    """The record once `incarnation` is known to have gone with its EnvWorker: its successor is no player's restart."""
+    if incarnation < max(record.planned, 0) or record.restarts == 0:
+        return record
+    return replace(record, planned=incarnation + 1, restarts=record.restarts - 1)
 
 
 def about(env_id: int, incarnation: int, cause: str) -> str:

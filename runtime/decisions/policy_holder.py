@@ -7,9 +7,10 @@ subscriber and gets every later version; an EnvWorker that was started again rep
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from runtime.decisions.effects import InstallPolicy, Reply
+from runtime.decisions.frozen import replace
 from runtime.errors import ActorProtocolError
 from runtime.messages import ActionReply, ActionRequest, PolicyRequest, PolicyUpdate, StopRequest
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from runtime.decisions.frozen import replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,6 @@ leave when they are full, when credit is used up, or together with those of the 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from runtime.decisions.effects import (
     HOLDER,
     SUPERVISOR,
@@ -19,6 +17,7 @@ from runtime.decisions.effects import (
     StepPlayer,
 )
 from runtime.decisions.env_worker_state import Effects, Phase, Slot, WorkerState, drop, next_phase, with_slot
+from runtime.decisions.frozen import replace
 from runtime.experience.brains import EnvId
 from runtime.messages import PolicyOverdue, PolicyRequest, PolicyUpdate, StepGrant
 

@@ -7,8 +7,6 @@ handed out here and nowhere else.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from runtime.decisions.effects import (
     CONTROLLER,
     HOLDER,
@@ -25,6 +23,7 @@ from runtime.decisions.effects import (
     TimerFired,
     worker_role,
 )
+from runtime.decisions.frozen import replace
 from runtime.decisions.ledger import about
 from runtime.decisions.policy_holder import From
 from runtime.decisions.restarts import RestartBudget

@@ -7,9 +7,10 @@ learning: its own lines and the controller's make one sequence, numbered anew in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from runtime.decisions.effects import CONTROLLER, Role, worker_role
+from runtime.decisions.frozen import replace
 from runtime.decisions.restarts import RestartBudget, RestartLimits
 from runtime.experience.brains import EnvId
 from runtime.messages import StartWorker, Status, Stopped, StopRequest

@@ -179,6 +179,13 @@ def test_a_restart_is_counted_when_it_is_ordered() -> None:
     assert bench.take(start_player(5, 1)) == ()
 
 
+def test_a_player_lost_after_its_worker_counts_one_restart_in_whichever_order_the_news_come() -> None:
+    bench = Bench()
+    bench.reset(0)
+    bench.take(player_lost(0, 1), worker_failed((0, 0)), start_player(0, 2))
+    assert (bench.env().restarts, bench.state.worker_restarts) == (1, {0: 1})
+
+
 def test_a_lost_worker_takes_all_its_environments_along_within_a_bound() -> None:
     bench = Bench(2)
     bench.reset(0, agents=2)

@@ -11,6 +11,7 @@ from runtime.decisions.ledger import (
     EnvState,
     about,
     behaviors_of,
+    excuse_restart,
     judge,
     restart_ordered,
     seen_block,
@@ -102,6 +103,15 @@ def test_a_restart_is_counted_when_it_is_ordered_and_not_again_when_it_is_seen()
     assert ordered.restarts == 1
     assert restart_ordered(ordered, Incarnation(1)) is ordered
     assert seen_incarnation(ordered, Incarnation(1), 0).restarts == 1
+
+
+def test_a_restart_counted_for_a_player_is_excused_once_its_worker_is_known_to_have_failed() -> None:
+    overtaken = seen_incarnation(record(), Incarnation(1), 0)
+    assert overtaken.restarts == 1
+    excused = excuse_restart(overtaken, Incarnation(0))
+    assert (excused.restarts, excused.planned) == (0, 1)
+    assert excuse_restart(excused, Incarnation(0)) is excused
+    assert restart_ordered(excused, Incarnation(2)).restarts == 1
 
 
 def test_the_bound_on_the_unknown_is_the_unused_grant_with_all_agents_acting() -> None:
