@@ -3,6 +3,9 @@
 Sizes as in ML-Agents: `simple` is 16 filters of 8x8 every 4 pixels and 32 of 4x4 every 2; `nature_cnn` (Mnih et al.
 2015) 32 of 8x8 every 4, 64 of 4x4 every 2, 64 of 3x3. No padding. What is left is flattened, and one dense layer makes
 `hidden_units` numbers of it.
+
+Before the first convolution an image of [0, 1] becomes one of [-1, 1]. Most pixels of a picture are background; without
+a sign they push all filters the same way, step after step, and what differs between two pictures is learned late.
 """
 
 from __future__ import annotations
@@ -11,6 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
+
+IMAGE_SCALE, IMAGE_SHIFT = 2.0, 1.0
+"""[0, 1] to [-1, 1]: times the first, less the second."""
 
 
 class Convolution(NamedTuple):

@@ -33,6 +33,8 @@ POLICY_HEAD_GAIN = 0.01
 """Small, so that the first policy is close to uniform (or to mean 0) in every state."""
 VALUE_HEAD_GAIN = 0.1
 """Small, so that the first values are close to 0: the clipped loss moves a value by epsilon per update only."""
+IMAGE_GAIN = float(np.sqrt(2.0))
+"""Keeps the size of what passes through an encoder's layers, which each lose about half of it (He et al. 2015)."""
 ATTENTION_LAYERS = ("query", "key", "value", "attended")
 GOAL_SIGNAL = 1
 GOAL_UNITS = 16
@@ -196,15 +198,21 @@ def initial_weights(shape: NetworkShape, key: str) -> Floats:
     biases and log_std are 0.
     """
     rng = generator(key, "weights")
-    gains = {"mean.kernel": POLICY_HEAD_GAIN, "logits.kernel": POLICY_HEAD_GAIN, "value.kernel": VALUE_HEAD_GAIN}
     parts = []
     for name, dimensions in shape.layout:
         if name.endswith(".kernel"):
-            deviation = gains.get(name, 1.0) / np.sqrt(np.prod(dimensions[:-1]))
+            deviation = _gain(name, dimensions) / np.sqrt(np.prod(dimensions[:-1]))
             parts.append(rng.normal(0.0, deviation, dimensions).astype(np.float32).ravel())
         else:
             parts.append(np.zeros(dimensions, np.float32))
     return np.concatenate(parts)
+
+
+def _gain(name: str, dimensions: tuple[int, ...]) -> float:
+    """Of the kernel of that name."""
+    heads = {"mean.kernel": POLICY_HEAD_GAIN, "logits.kernel": POLICY_HEAD_GAIN, "value.kernel": VALUE_HEAD_GAIN}
+    is_of_encoder = len(dimensions) == 4 or name.endswith(".dense.kernel")
+    return IMAGE_GAIN if is_of_encoder else heads.get(name, 1.0)
 
 
 def named_weights(shape: NetworkShape, flat: Floats) -> Mapping[str, Floats]:

@@ -10,6 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from runtime.experience.brains import Floats
+from trainers.encoders import IMAGE_SCALE, IMAGE_SHIFT
 from trainers.networks import NetworkShape
 from trainers.normalizer import CLIP, Normalizer
 from trainers.onnx_graph import GraphWriter
@@ -101,11 +102,13 @@ def _features(graph: GraphWriter, vectors: str, sights: Sequence[str]) -> str:
 
 
 def _image(graph: GraphWriter, name: str, weights: Mapping[str, Floats], inputs: GraphInputs, place: int) -> str:
-    """Convolutions with ELU, then a dense layer.
+    """The image centred, convolutions with ELU, then a dense layer.
 
     The weights are laid out for TensorFlow, channels last; the graph has channels first, as its inputs.
     """
-    image, encoder = inputs.sights[place], inputs.shape.convolutions
+    encoder = inputs.shape.convolutions
+    scaled = graph.node("Mul", inputs.sights[place], graph.shared_constant("image_scale", [IMAGE_SCALE]))
+    image = graph.node("Sub", scaled, graph.shared_constant("image_shift", [IMAGE_SHIFT]))
     for number, each in enumerate(encoder.convolutions):
         kernel = weights[f"{name}.{number}.kernel"].transpose(3, 2, 0, 1)
         constants = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainers.encoders import Encoder
+from trainers.encoders import IMAGE_SCALE, IMAGE_SHIFT, Encoder
 
 Tensor = Any  # TensorFlow ships no usable types.
 
@@ -45,8 +45,14 @@ def channels_last(image: Tensor) -> Tensor:
     return tf.cast(moved, tf.float32) / BYTE_MAX if moved.dtype == tf.uint8 else moved
 
 
+def centred(image: Tensor) -> Tensor:
+    """An image of [0, 1] in [-1, 1]."""
+    return image * IMAGE_SCALE - IMAGE_SHIFT
+
+
 def encode_image(name: str, weights: Mapping[str, Tensor], image: Tensor, encoder: Encoder) -> Tensor:
-    """(n, hidden units) of an image (n, height, width, channels): convolutions with ELU, then a dense layer."""
+    """(n, hidden units) of an image (n, height, width, channels): centred, convolutions with ELU, a dense layer."""
+    image = centred(image)
     for number, each in enumerate(encoder.convolutions):
         linear = tf.nn.conv2d(image, weights[f"{name}.{number}.kernel"], each.stride, "VALID")
         image = elu(linear + weights[f"{name}.{number}.bias"])
