@@ -62,6 +62,7 @@ def test_only_trainers_import_tensorflow() -> None:
             set(HEAVY),
             id="vocabulary, settings and decisions: none",
         ),
+        pytest.param(("runtime.simulation", "runtime.simulate"), set(HEAVY), id="simulations: none"),
     ],
 )
 def test_importing_loads_nothing_heavy(prefixes: tuple[str, ...], barred: set[str]) -> None:

@@ -1,0 +1,1 @@
+"""The protocol under a seeded scheduler: the real decision machines, virtual time, faults, invariants, replay."""

@@ -1,0 +1,322 @@
+"""The inside of a simulated EnvWorker: does with players what the real engine does, over links of the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any, Literal, Protocol
+
+from runtime.decisions import effects as fx
+from runtime.decisions.env_worker import EnvWorkerCore
+from runtime.errors import ActorProtocolError
+from runtime.experience.brains import EnvId
+from runtime.experience.columns import RowKind
+from runtime.messages import EnvAssignment, EnvReset, LossKind, PlayerPhase, StartWorker, StepGrant, StepsTaken
+from runtime.simulation.errors import InvariantError
+from runtime.simulation.players import CHOICES, Act, Reply, Row, SimPlayer, chance
+from runtime.simulation.rows import Builder
+from runtime.simulation.scheduler import Endpoint
+
+# Rows of the table of environments that were used: (phase, kind of message).
+Cells = set[tuple[object, type]]
+_DECISION = int(RowKind.DECISION)
+
+
+class EngineHost(Protocol):
+    """What an engine needs of the simulation around it."""
+
+    crash_after: int
+
+    @property
+    def cells(self) -> Cells | None:
+        """Where rows of the table of environments are collected, None where nobody asks."""
+
+    @property
+    def now_s(self) -> float:
+        """Virtual seconds."""
+
+    def send(self, to: fx.Role, message: object) -> None:
+        """As `Host.send`."""
+
+    def set_timer(self, token: Hashable, delay_s: float) -> None:
+        """As `Host.set_timer`."""
+
+    def cancel_timer(self, token: Hashable) -> None:
+        """As `Host.cancel_timer`."""
+
+    def report(self, level: str, text: str) -> None:
+        """A line for the operator."""
+
+    def spend_effect(self) -> None:
+        """One effect less until this process is to crash; raises CrashError then."""
+
+    def seat_player(self, assignment: EnvAssignment) -> Seat:
+        """A new player with its seat."""
+
+    def to_player(self, seat: Seat, action: Callable[[Any, Any], None], what: Exchange) -> None:
+        """Something that reaches the player."""
+
+    def from_player(self, seat: Seat, action: Callable[[Any, Any], None], what: Exchange) -> None:
+        """Something that reaches the engine from the player."""
+
+    def after(self, delay_s: float, action: Callable[[Any, Any], None], what: object) -> None:
+        """Something that the engine does later."""
+
+
+class Seat:
+    """What the engine holds of one incarnation. exchange: number of the exchange in flight, 0 for none."""
+
+    __slots__ = ("acting", "asking", "assignment", "builder", "end", "exchange", "phase", "player", "versions")
+
+    def __init__(self, assignment: EnvAssignment, player: SimPlayer, builder: Builder, end: Endpoint) -> None:
+        self.assignment = assignment
+        self.player = player
+        self.builder = builder
+        self.end = end
+        self.asking: list[Row] = []
+        self.versions: Mapping[str, int] = {}
+        self.phase: PlayerPhase = "launch"
+        self.acting = 0
+        self.exchange = 0
+
+
+class Exchange:
+    """One question to a player and its answer, as it travels."""
+
+    __slots__ = ("acts", "effect", "kind", "number", "reply", "seat")
+
+    def __init__(
+        self, kind: Literal["connect", "reset", "step", "close"], seat: Seat, number: int, effect: object
+    ) -> None:
+        self.kind = kind
+        self.seat = seat
+        self.number = number
+        self.effect = effect
+        self.acts: list[Act] = []
+        self.reply: Reply | None = None
+
+    def __str__(self) -> str:
+        step = f" {self.effect.step}" if isinstance(self.effect, fx.StepPlayer) else ""
+        return f"{self.kind}{step}"
+
+
+class SimEngine:
+    """Drives the simulated players of one EnvWorker. gave_up: steps under way that were given up at a stop."""
+
+    def __init__(self, start: StartWorker, host: EngineHost) -> None:
+        self._start = start
+        self._host = host
+        self.core = EnvWorkerCore(start, pid=1)
+        self.seats: dict[EnvId, Seat] = {}
+        self.gave_up = 0
+        self.is_finished = False
+        self._closing: dict[EnvId, list[Seat]] = {}
+        self._policies: dict[tuple[str, int], int] = {}
+        self._exchanges = 0
+
+    def begin(self) -> None:
+        """Open every player."""
+        self._perform_all(self.core.begin())
+
+    def deliver(self, message: object) -> None:
+        """A message from another part, or a fact."""
+        if self._host.cells is not None:
+            self._host.cells.update(self._cells_of(message))
+        try:
+            effects = self.core.handle(message, self._host.now_s)
+        except ActorProtocolError as error:
+            # The real engine tells the operator and goes on; here nothing may ever come that the machine refuses.
+            raise InvariantError("CORR", str(error)) from error
+        self._perform_all(effects)
+
+    def _cells_of(self, message: object) -> Iterator[tuple[object, type]]:
+        """Which rows of the table of environments this message uses."""
+        for each in message.grants if isinstance(message, StepGrant) else (message,):
+            slot = self.core.state.slots.get(getattr(each, "env_id", EnvId(-1)))
+            if slot is not None and slot.assignment.incarnation == getattr(each, "incarnation", None):
+                yield slot.phase, type(each)
+
+    def lose(self, seat: Seat) -> None:
+        """The connection to a player has broken: an exchange under way fails, else the loss is noticed as it is."""
+        if self.seats.get(seat.assignment.env_id) is not seat:
+            return
+        if not seat.exchange:
+            seat.phase = "idle"
+        self._fail(seat, "died", "the player has died")
+
+    def _perform_all(self, effects: tuple[object, ...]) -> None:
+        host = self._host
+        for effect in effects:
+            if host.crash_after >= 0:
+                host.spend_effect()
+            self._perform(effect)
+
+    def _perform(self, effect: object) -> None:
+        host = self._host
+        match effect:
+            case fx.StepPlayer():
+                self._step(effect)
+            case fx.Send():
+                host.send(effect.to, effect.message)
+            case fx.SendBlocks():
+                self._flush([self.seats[env_id] for env_id in effect.env_ids if env_id in self.seats])
+            case fx.SetTimer():
+                host.set_timer(effect.token, effect.delay_s)
+            case fx.CancelTimer():
+                host.cancel_timer(effect.token)
+            case fx.InstallPolicy(update):
+                self._policies[update.behavior, update.version] = int(update.body.rpartition(b" ")[2])
+            case fx.OpenPlayer(assignment):
+                self._open(assignment)
+            case fx.ResetPlayer():
+                seat = self.seats[effect.env_id]
+                seat.phase = "reset"
+                self._ask(Exchange("reset", seat, 0, effect), self._start.step_timeout_s)
+            case fx.SendReset(env_id):
+                self._send_reset(env_id)
+            case fx.ClosePlayer():
+                self._close(effect)
+            case fx.Report(level, text):
+                host.report(level, text)
+            case fx.Finish():
+                if self.is_finished:
+                    raise InvariantError("EXIT", f"EnvWorker {self._start.worker} finished twice")
+                self.is_finished = True
+            case _:
+                raise InvariantError("EXIT", f"an EnvWorker cannot perform {effect}")
+
+    # ---- players
+
+    def _ask(self, exchange: Exchange, timeout_s: float) -> None:
+        seat, host = exchange.seat, self._host
+        if seat.exchange:
+            raise InvariantError("CORR", f"environment {seat.assignment.env_id}: two exchanges in flight")
+        self._exchanges += 1
+        exchange.number = seat.exchange = self._exchanges
+        host.to_player(seat, self._at_player, exchange)
+        host.after(timeout_s, self._late, exchange)
+        if not seat.player.is_alive:
+            host.from_player(seat, self._broke, exchange)
+
+    def _at_player(self, exchange: Exchange, _: object) -> None:
+        player = exchange.seat.player
+        if not player.is_alive:
+            return
+        if exchange.kind == "close":
+            player.is_alive = False
+            return
+        if exchange.kind == "step":
+            exchange.reply = player.step(exchange.acts)
+        elif exchange.kind == "reset":
+            exchange.reply = player.reset()
+        else:
+            exchange.reply = Reply([], player.hello())
+        if not player.hangs:
+            self._host.from_player(exchange.seat, self._replied, exchange)
+
+    def _replied(self, exchange: Exchange, _: object) -> None:
+        seat, reply = exchange.seat, exchange.reply
+        if seat.exchange != exchange.number or reply is None:
+            return
+        seat.exchange = 0
+        seat.builder.add_brains(reply.brains)
+        if exchange.kind == "connect":
+            one = seat.assignment
+            self.deliver(fx.PlayerConnected(one.env_id, one.incarnation, 100 + one.env_id, {}, reply.brains))
+            return
+        if isinstance(exchange.effect, fx.StepPlayer):
+            seat.acting = 0
+            seat.builder.record_step(exchange.acts, exchange.effect.versions, reply.rows)
+        elif isinstance(exchange.effect, fx.ResetPlayer):
+            seat.builder.record_reset(reply.rows, exchange.effect.reset_id)
+        self._took(seat, reply)
+
+    def _took(self, seat: Seat, reply: Reply) -> None:
+        seat.asking = [row for row in reply.rows if row.kind == _DECISION]
+        pending: dict[str, int] = {}
+        for wire, count in seat.builder.pending.items():
+            name = wire.partition("?")[0]
+            pending[name] = pending.get(name, 0) + count
+        one = seat.assignment
+        self.deliver(fx.PlayerReplied(one.env_id, one.incarnation, pending, reply.brains))
+
+    def _late(self, exchange: Exchange, _: object) -> None:
+        seat = exchange.seat
+        if seat.exchange == exchange.number:
+            seat.player.is_alive = False
+            self._fail(seat, "timeout", f"the player has not answered {exchange.kind}")
+
+    def _broke(self, exchange: Exchange, _: object) -> None:
+        if exchange.seat.exchange == exchange.number:
+            self._fail(exchange.seat, "died", "the player has died")
+
+    def _fail(self, seat: Seat, kind: LossKind, cause: str) -> None:
+        unreported = seat.acting + seat.builder.unanswered if seat.phase == "step" else 0
+        seat.acting = seat.exchange = 0
+        one = seat.assignment
+        self.deliver(fx.PlayerFailed(one.env_id, one.incarnation, seat.phase, kind, cause, unreported))
+
+    def _open(self, assignment: EnvAssignment) -> None:
+        seat = self._host.seat_player(assignment)
+        self.seats[assignment.env_id] = seat
+        waiting = self._closing.get(assignment.env_id)
+        if waiting is not None:
+            waiting.append(seat)
+        else:
+            self._connect(seat)
+
+    def _connect(self, seat: Seat) -> None:
+        if self.seats.get(seat.assignment.env_id) is seat:
+            self._ask(Exchange("connect", seat, 0, None), self._start.start_timeout_s)
+
+    def _step(self, effect: fx.StepPlayer) -> None:
+        seat = self.seats[effect.env_id]
+        versions = effect.versions
+        if any(seat.versions.get(name, version) != version for name, version in versions.items()):
+            self._flush([seat])
+        seat.versions, seat.phase = versions, "step"
+        exchange = Exchange("step", seat, 0, effect)
+        for wire, agent, *_ in seat.asking:
+            name = wire.partition("?")[0]
+            weights = self._policies.get((name, versions[name]))
+            if weights is None:
+                raise InvariantError("VER", f"version {versions[name]} of {name} acts before it is installed")
+            luck = chance(weights ^ effect.incarnation, effect.step * 1009 + agent, effect.env_id)
+            exchange.acts.append(Act(wire, agent, luck % CHOICES))
+        seat.acting = len(exchange.acts)
+        self._ask(exchange, self._start.step_timeout_s)
+
+    def _close(self, effect: fx.ClosePlayer) -> None:
+        seat = self.seats.get(effect.env_id)
+        if seat is None or seat.assignment.incarnation != effect.incarnation:
+            return
+        if seat.exchange:
+            seat.exchange = 0
+            if seat.phase == "step":
+                self.gave_up += 1
+                self._fail(seat, "timeout", "a step under way was given up")
+        self._closing.setdefault(effect.env_id, [])
+        exchange = Exchange("close", seat, 0, effect)
+        self._host.to_player(seat, self._at_player, exchange)
+        self._host.from_player(seat, self._closed, exchange)
+
+    def _closed(self, exchange: Exchange, _: object) -> None:
+        one = exchange.seat.assignment
+        exchange.seat.player.is_alive = False
+        waiting = self._closing.pop(one.env_id, [])
+        self.deliver(fx.PlayerClosed(one.env_id, one.incarnation))
+        for seat in waiting:
+            self._connect(seat)
+
+    # ---- what leaves
+
+    def _flush(self, seats: list[Seat]) -> None:
+        taken = [seat.builder.take() for seat in seats]
+        blocks = tuple(block for block in taken if block is not None)
+        if blocks:
+            self._host.send(fx.CONTROLLER, StepsTaken(run=self._start.run, worker=self._start.worker, blocks=blocks))
+
+    def _send_reset(self, env_id: EnvId) -> None:
+        first = self.seats[env_id].builder.take()
+        if first is None:
+            raise InvariantError("CORR", f"environment {env_id}: first rows are sent that nobody has")
+        self._host.send(fx.CONTROLLER, EnvReset(run=self._start.run, worker=self._start.worker, first=first))

@@ -1,0 +1,222 @@
+"""What goes wrong: one draw becomes one fault of a kind that the scenario allows, at a target of its choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from runtime.messages import (
+    BrainsFound,
+    HolderFailed,
+    HolderRestarted,
+    PolicyRequest,
+    PolicyUpdate,
+    RestartPlayersRequest,
+    StartWorker,
+    Status,
+    WorkerAlive,
+)
+from runtime.simulation.engine import Seat
+from runtime.simulation.places import Place
+from runtime.simulation.scenarios import FaultKind
+from runtime.simulation.scheduler import FOREVER_S, Item, Link
+
+if TYPE_CHECKING:
+    from runtime.simulation.world import World
+
+# What the protocol itself makes good for when it does not come; everything else relies on the transport.
+DROPPABLE = (PolicyUpdate, PolicyRequest, WorkerAlive, Status, HolderRestarted, HolderFailed)
+# Without these two nothing can begin, so nothing about loss can be learned from losing them.
+NEEDED = (StartWorker, BrainsFound)
+# A second one would be another order; the transport delivers once.
+UNIQUE = (StartWorker, RestartPlayersRequest)
+EFFECTS_MAX = 6
+
+
+class FaultMaker:
+    """Faults of one run. share: of events before which one happens. left: how many may still happen.
+
+    dropped: messages that were lost between two processes that live, beyond what the protocol makes good for.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._rates = world.scenario.rates
+        self.share = sum(rate for _, rate in self._rates)
+        self.left = world.scenario.faults_max
+        self.counts: dict[FaultKind, int] = {}
+        self.dropped = 0
+        self._crashing: Place | None = None
+        self._makers: dict[FaultKind, Callable[[float], bool]] = {
+            "player": self._player,
+            "hang": self._hang,
+            "worker": lambda luck: self._kill("worker", luck),
+            "holder": lambda luck: self._kill("holder", luck),
+            "controller": lambda luck: self._kill("controller", luck),
+            "pause": lambda luck: self._pause(luck, forever=False),
+            "freeze": lambda luck: self._pause(luck, forever=True),
+            "crash at effect": self._crash_at_effect,
+            "clog": self._clog,
+            "partition": self._partition,
+            "duplicate": self._duplicate,
+            "drop": self._drop,
+            "jump": self._jump,
+            "launcher": self._launcher,
+        }
+
+    def happen(self, value: float) -> None:
+        """The fault that `value`, a draw below `share`, stands for; nothing when there is no target for it."""
+        # Even where it finds no target, the turn in which something else would have happened has gone by.
+        self._world.draws.deviate()
+        for kind, rate in self._rates:
+            if value < rate:
+                if self._makers[kind](value / rate):
+                    self.left -= 1
+                    self.counts[kind] = self.counts.get(kind, 0) + 1
+                    self._world.scheduler.note("fault", kind)
+                return
+            value -= rate
+
+    def crashed(self) -> None:
+        """A process has used up its last effect."""
+        place = self._crashing
+        assert place is not None
+        self._crashing = None
+        self._world.kill(place.role, place.generation, "it crashed between two effects")
+
+    # ---- processes
+
+    def _alive(self, kind: str) -> list[Place]:
+        return [
+            place
+            for _, place in self._world.children.values()
+            if place is not None and place.is_alive and not place.is_frozen and place.role.kind == kind
+        ]
+
+    def _kill(self, kind: str, luck: float) -> bool:
+        places = self._alive(kind)
+        if not places:
+            return False
+        place = places[int(luck * len(places))]
+        self._world.kill(place.role, place.generation, "it crashed")
+        return True
+
+    def _crash_at_effect(self, luck: float) -> bool:
+        places = [*self._alive("worker"), *self._alive("holder")]
+        if not places or (self._crashing is not None and self._crashing.is_alive):
+            return False
+        index, rest = divmod(luck * len(places), 1.0)
+        place = self._crashing = places[int(index)]
+        place.crash_after = int(rest * EFFECTS_MAX)
+        return True
+
+    def _pause(self, luck: float, *, forever: bool) -> bool:
+        kinds = ("worker",) if forever else ("worker", "controller", "holder")
+        places = [place for kind in kinds for place in self._alive(kind)]
+        if not places:
+            return False
+        index, rest = divmod(luck * len(places), 1.0)
+        place, scheduler = places[int(index)], self._world.scheduler
+        seconds = FOREVER_S if forever else 0.05 + 0.6 * rest
+        self._world.died |= forever
+        place.silent_until_s = FOREVER_S if forever else scheduler.now_s + seconds
+        for link in place.incoming:
+            scheduler.clog(link, seconds)
+        return True
+
+    def _launcher(self, luck: float) -> bool:
+        if self._world.controller is None:
+            return False
+        self._world.is_launcher_gone = True
+        self._world.disk.crash(was_renamed=luck < 0.5)
+        return True
+
+    # ---- players
+
+    def _seats(self) -> list[tuple[Place, Seat]]:
+        return [(place, seat) for place in self._alive("worker") for seat in place.seats if seat.player.is_alive]
+
+    def _player(self, luck: float) -> bool:
+        seats = self._seats()
+        if not seats:
+            return False
+        place, seat = seats[int(luck * len(seats))]
+        self._world.lose_player(seat, place)
+        return True
+
+    def _hang(self, luck: float) -> bool:
+        seats = self._seats()
+        if not seats:
+            return False
+        seats[int(luck * len(seats))][1].player.hangs = True
+        self._world.died = True
+        return True
+
+    # ---- links
+
+    def _link(self, luck: float) -> tuple[Link, float] | None:
+        ready = self._world.scheduler.ready
+        if not ready:
+            return None
+        index, rest = divmod(luck * len(ready), 1.0)
+        return ready[int(index)], rest
+
+    def _clog(self, luck: float) -> bool:
+        chosen = self._link(luck)
+        if chosen is None:
+            return False
+        self._world.scheduler.clog(chosen[0], 0.01 + chosen[1])
+        return True
+
+    def _partition(self, luck: float) -> bool:
+        """One part neither hears nor is heard by the others for a while."""
+        places = [*self._alive("worker"), *self._alive("holder"), *self._alive("controller")]
+        if not places:
+            return False
+        index, rest = divmod(luck * len(places), 1.0)
+        place = places[int(index)]
+        for link in (*place.incoming, *place.outgoing.values()):
+            if isinstance(link.source, Place) and isinstance(link.target, Place):
+                self._world.scheduler.clog(link, 0.01 + 2.0 * rest)
+        return True
+
+    def _duplicate(self, luck: float) -> bool:
+        """The message at the head of a link comes twice: at once, behind what is under way, or some time later."""
+        chosen = self._link(luck)
+        if chosen is None:
+            return False
+        queue = chosen[0].queue
+        item = queue[0]
+        if not item[3] or isinstance(item[1], UNIQUE):
+            return False
+        if chosen[1] < 0.3:
+            queue.appendleft(item)
+        elif chosen[1] < 0.5:
+            queue.append(item)
+        else:
+            self._world.scheduler.at(0.2 * (chosen[1] - 0.5) ** 2, self._send_again, chosen[0], item)
+        return True
+
+    def _send_again(self, link: Link, item: Item) -> None:
+        target = link.target
+        if isinstance(target, Place) and target.is_alive:
+            self._world.scheduler.send(link, item)
+
+    def _drop(self, luck: float) -> bool:
+        chosen = self._link(luck)
+        if chosen is None:
+            return False
+        link = chosen[0]
+        item = link.queue[0]
+        is_lossy = self._world.scenario.is_lossy and not isinstance(item[1], NEEDED)
+        if not item[3] or not (is_lossy or isinstance(item[1], DROPPABLE)):
+            return False
+        self.dropped += not isinstance(item[1], DROPPABLE)
+        link.queue.popleft()
+        self._world.scheduler.cut(link, len(link.queue))
+        return True
+
+    def _jump(self, luck: float) -> bool:
+        del luck
+        self._world.scheduler.jump()
+        return True

@@ -1,0 +1,100 @@
+"""What the oracle knows of credit: what was granted to whom, and what came of it."""
+
+from __future__ import annotations
+
+from runtime.experience.columns import StepBlock
+from runtime.messages import (
+    EnvReset,
+    PlayerLost,
+    ResetRequest,
+    StepGrant,
+    StopRequest,
+    WorkerFailed,
+    WorkerReady,
+)
+from runtime.simulation.errors import InvariantError
+from runtime.simulation.scenarios import Scenario
+
+Key = tuple[int, int]
+
+
+class GrantWatch:
+    """Credit is bounded, goes to those that live and were reset, and ends with the run."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._granted: dict[Key, int] = {}
+        self._arrived: dict[Key, int] = {}
+        self._ready: set[Key] = set()
+        self._reset: set[Key] = set()
+        self._asked_reset: set[Key] = set()
+        self._lost: set[Key] = set()
+        self._newest: dict[int, int] = {}
+        self._has_ended = False
+
+    def granted(self, message: StepGrant) -> None:
+        """The controller grants steps."""
+        scenario = self._scenario
+        if self._has_ended:
+            raise InvariantError("EXIT", "steps are granted after the run was told to end")
+        if message.block_steps < 1 or message.block_steps > scenario.block_steps_max:
+            raise InvariantError("BOUND", f"blocks of {message.block_steps} steps are granted")
+        window_max = scenario.block_steps_max * (1 if scenario.is_sync else 2)
+        for each in message.grants:
+            key = (each.env_id, each.incarnation)
+            if key not in self._reset or key in self._lost or each.incarnation < self._newest.get(each.env_id, 0):
+                raise InvariantError("CORR", f"steps are granted to {key}, which is not there or was not reset")
+            if each.until_step < self._granted.get(key, 0):
+                raise InvariantError("CORR", f"a grant of {key} was taken back")
+            if each.accepted_step > self._arrived.get(key, 0):
+                raise InvariantError("LEDGER", f"{key}: step {each.accepted_step} is acknowledged and never arrived")
+            if not 0 <= each.until_step - each.accepted_step <= window_max:
+                raise InvariantError("BOUND", f"{key}: a window from {each.accepted_step} to {each.until_step}")
+            self._granted[key] = each.until_step
+
+    def used(self, block: StepBlock) -> None:
+        """A worker sends a block."""
+        key = (block.env_id, block.incarnation)
+        end = block.first_step + block.steps
+        if end > self._granted.get(key, 0):
+            raise InvariantError("BOUND", f"{key} took step {end - 1}, granted were {self._granted.get(key, 0)}")
+        if block.steps > self._scenario.block_steps_max:
+            raise InvariantError("BOUND", f"{key} sends a block of {block.steps} steps")
+
+    def arrived(self, block: StepBlock) -> None:
+        """A block arrives at the controller."""
+        key = (block.env_id, block.incarnation)
+        self._arrived[key] = max(self._arrived.get(key, 0), block.first_step + block.steps)
+
+    def asked(self, message: ResetRequest | StopRequest) -> None:
+        """The controller (or the launcher) asks for a reset, or for the end."""
+        if isinstance(message, StopRequest):
+            return
+        key = (message.env_id, message.incarnation)
+        if key in self._asked_reset:
+            raise InvariantError("ISOLATE", f"{key} is reset a second time; only its own loss may do that")
+        if key not in self._ready:
+            raise InvariantError("CORR", f"{key} is reset before it is ready")
+        self._asked_reset.add(key)
+
+    def ending(self) -> None:
+        """The controller has begun to end the run."""
+        self._has_ended = True
+
+    def heard(self, message: WorkerReady | EnvReset | PlayerLost | WorkerFailed) -> None:
+        """The controller hears of an environment."""
+        if isinstance(message, WorkerReady):
+            self._ready.add((message.env_id, message.incarnation))
+            self._see(message.env_id, message.incarnation)
+        elif isinstance(message, EnvReset):
+            self._reset.add((message.first.env_id, message.first.incarnation))
+        elif isinstance(message, PlayerLost):
+            self._lost.add((message.env_id, message.incarnation))
+            self._see(message.env_id, message.incarnation)
+        else:
+            for env_id, incarnation in message.environments:
+                self._lost.add((env_id, incarnation))
+                self._see(env_id, incarnation)
+
+    def _see(self, env_id: int, incarnation: int) -> None:
+        self._newest[env_id] = max(self._newest.get(env_id, 0), incarnation)

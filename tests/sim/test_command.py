@@ -1,0 +1,59 @@
+"""`python -m runtime.simulate`: what it prints and with which code it ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from runtime.simulate import main
+
+
+def test_one_seed_alone_is_simulated_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seed", "3"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("1 schedules of ")
+    assert "schedules/s per core, 0 failed" in out
+
+
+def test_a_line_is_replayed_with_its_drawing_and_the_same_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = []
+    for _ in range(2):
+        assert main(["--replay", "v1:troubled:16:agents=1:skip=3,5-9", "--rows", "12"]) == 0
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1]
+    assert "every invariant held" in texts[0]
+    assert "o----" in texts[0]
+
+
+def test_seeds_are_shared_by_processes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--count", "60", "--jobs", "2", "--profile", "quiet"]) == 0
+    assert capsys.readouterr().out.startswith("60 schedules of ")
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("troubled:16", "is no line of a simulation; expected v1:PROFILE:SEED"),
+        ("v1:trouble:16", "there is no profile 'trouble'; there are: quiet, troubled"),
+        ("v1:troubled:x", "has a number that is none"),
+        ("v1:troubled:1:skip=3-x", "has a number that is none"),
+        ("v1:troubled:1:worker=2", "there is no option 'worker'; there are: workers"),
+        ("v1:troubled:1:workers=0", "'0' is no value of the option 'workers'; expected environments of each EnvWorker"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_told_and_ends_with_2(
+    line: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--replay", line]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_shrinking_what_does_not_fail_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--shrink", "v1:quiet:1"]) == 2
+    assert "does not fail, so there is nothing to shrink" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [["--count", "0"], ["--seed", "-1"], ["--profile", "calm"], ["--jobs", "two"]])
+def test_options_that_mean_nothing_end_with_2(options: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(options)
+    assert ended.value.code == 2

@@ -1,0 +1,122 @@
+"""Thousands of schedules under any interleaving, fault and crash: every invariant holds, and what can happen does."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from dataclasses import replace
+from typing import get_args
+
+from runtime.decisions.effects import PlayerClosed, PlayerConnected, PlayerReplied
+from runtime.decisions.env_worker_state import TRANSITIONS, Phase
+from runtime.decisions.restarts import RestartLimits
+from runtime.messages import EnvGrant, ResetRequest
+from runtime.simulation.campaign import Campaign, Tally, run_seeds
+from runtime.simulation.engine import Cells
+from runtime.simulation.running import Outcome, simulate
+from runtime.simulation.scenarios import PROFILES, FaultKind, Scenario, draw
+
+
+def told(tally: Tally) -> str:
+    """What failed, and how to look into it."""
+    return "\n".join(f"{text}: python -m runtime.simulate --shrink {line}" for line, text in tally.failures)
+
+
+def test_every_invariant_holds_under_every_schedule(seeds: range) -> None:
+    tally = run_seeds(Campaign(), seeds)
+    assert tally.schedules == len(seeds)
+    assert not tally.failures, told(tally)
+
+
+def test_every_invariant_holds_under_seeds_of_today() -> None:
+    first = secrets.randbelow(1 << 40)
+    tally = run_seeds(Campaign(), range(first, first + 40))
+    assert not tally.failures, told(tally)
+
+
+def test_every_kind_of_fault_and_every_end_of_a_run_occurs() -> None:
+    faults: Counter[str] = Counter()
+    ends: set[str] = set()
+    lost: Counter[str] = Counter()
+    runs: Counter[int] = Counter()
+    for seed in range(320):
+        outcome = simulate(draw(seed))
+        faults.update(outcome.faults)
+        runs[len(outcome.worlds)] += 1
+        for world in outcome.worlds:
+            ends.add(world.supervisor.status.exit_reason)
+            if world.controller is not None:
+                lost.update(world.controller.core.state.counters.lost)
+    assert set(faults) == set(get_args(FaultKind))
+    assert ends == {
+        "",  # the launcher was killed
+        "max_steps",
+        "interrupted",
+        "stop_at",
+        "environment_failure",
+        "trainer_failure",
+        "storage_failure",
+    }
+    assert set(lost) == {"stale", "gap"}
+    assert runs[2] >= 10, "hardly any run goes on from a save"
+
+
+# These need a second reset of an incarnation, or one that crosses the end within microseconds; the table itself is
+# enumerated in tests/unit/decisions/test_transitions.py.
+NOT_ASKED_FOR = {(Phase.RESETTING, EnvGrant), (Phase.CLOSING, ResetRequest)}
+# A shell forgets an exchange when its player is closed, so these rows are for shells that cannot.
+NEVER_HANDED_OVER = {
+    (Phase.CLOSING, PlayerConnected),
+    (Phase.CLOSING, PlayerReplied),
+    (Phase.CLOSED, PlayerReplied),
+    (Phase.CLOSED, PlayerClosed),
+}
+
+
+def test_every_transition_of_the_table_of_environments_happens() -> None:
+    cells: Cells = set()
+    wanted = set(TRANSITIONS) - NEVER_HANDED_OVER - NOT_ASKED_FOR
+    for seed in range(600):
+        scenario = draw(seed, "stopped")
+        repeating = replace(scenario, rates=(*scenario.rates, ("duplicate", 0.15)), faults_max=60)
+        assert simulate(repeating, cells=cells).failure is None, f"seed {seed}"
+        if cells >= wanted:
+            break
+    missing = sorted((phase.name, kind.__name__) for phase, kind in wanted - cells)
+    assert not missing, "no schedule shows them"
+    assert not cells & NEVER_HANDED_OVER
+
+
+def of_one_environment(seed: int, **changes: object) -> Scenario:
+    """A scenario in which one kind of fault hits again and again."""
+    scenario = Scenario(profile="limited", seed=seed, max_steps=500, safety_events=5000, faults_max=30)
+    return replace(scenario, **changes)  # type: ignore[arg-type] # the tests below name its fields
+
+
+def ended(outcome: Outcome) -> tuple[str, int, str]:
+    """Reason, code and cause of the only run."""
+    assert outcome.failure is None, outcome.failure
+    (world,) = outcome.worlds
+    status = world.supervisor.status
+    return status.exit_reason, status.exit_code, status.cause
+
+
+def test_a_spent_budget_ends_the_run_with_all_causes_after_a_save() -> None:
+    limits = RestartLimits(lifetime_max=3, rate_max=-1)
+    outcome = simulate(of_one_environment(5, limits=limits, rates=(("player", 0.02),)))
+    reason, code, cause = ended(outcome)
+    assert (reason, code) == ("environment_failure", 3)
+    assert "all 3 restarts are spent (--max-lifetime-restarts)" in cause
+    assert cause.count("s ago: the player has died") == 3
+    assert outcome.worlds[0].disk.acknowledged >= 0
+
+
+def test_a_lost_controller_ends_the_run_and_says_that_the_last_save_stands() -> None:
+    outcome = simulate(of_one_environment(3, rates=(("controller", 0.01),)))
+    reason, code, cause = ended(outcome)
+    assert (reason, code) == ("trainer_failure", 4)
+    assert "the last save stands" in cause
+
+
+def test_profiles_are_drawn_in_turn() -> None:
+    assert {draw(seed).profile for seed in range(8)} == set(PROFILES)
