@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import cloudpickle
@@ -94,6 +94,7 @@ class WorkerEngine:
         self._stats: list[Stat] = []
         self._replaced_numbers = 0
         self._replaced_in: set[EnvId] = set()
+        self._watched: set[str] = set()
 
     def begin(self) -> None:
         """Open every player."""
@@ -229,6 +230,7 @@ class WorkerEngine:
                 await asyncio.wait([before])
             hello = await link.start()
             self._know(seat, hello.brains)
+            self._tell_watched(each.brain_name for each in hello.watched)
             connected = fx.PlayerConnected(
                 assignment.env_id, assignment.incarnation, hello.pid, hello.reset_parameters, hello.brains
             )
@@ -299,6 +301,7 @@ class WorkerEngine:
     def _took(self, seat: Seat, reply: PlayerReply) -> None:
         seat.reply = reply
         self._stats.extend(reply.stats)
+        self._tell_watched(reply.new_watched)
         if reply.replaced_numbers:
             self._note_replaced(seat.assignment.env_id, reply)
         pending: dict[str, int] = {}
@@ -307,6 +310,14 @@ class WorkerEngine:
             pending[behavior] = pending.get(behavior, 0) + count
         env_id, incarnation = seat.assignment.env_id, seat.assignment.incarnation
         self.deliver(fx.PlayerReplied(env_id, incarnation, pending, reply.brains))
+
+    def _tell_watched(self, names: Iterable[str]) -> None:
+        """Brains that the player controls by itself are never acted for: said once, for who expected otherwise."""
+        for name in set(names) - self._watched:
+            self._watched.add(name)
+            self._report(
+                "note", f"brain {name!r} is controlled by the player (is_training is false): it is not trained"
+            )
 
     def _note_replaced(self, env_id: EnvId, reply: PlayerReply) -> None:
         """Numbers that were not finite became 0, as the user chose: the first of an environment is said, all count."""

@@ -5,7 +5,7 @@ If a message is refused, nothing has changed: `Known` is a value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from google.protobuf.message import DecodeError
@@ -33,11 +33,13 @@ class Known:
     """What a player has told about its brains so far.
 
     readers: brains with specs, by wire name. announced: brains that were announced without agents; their observation
-    specs come with their first agent. package_version: of the player; a sign of how its images are laid out.
+    specs come with their first agent. watched: names of brains that the player controls by itself (`is_training` false;
+    builds of Unity announce none of those). package_version: of the player; a sign of how its images are laid out.
     """
 
     readers: Mapping[str, RowReader] = field(default_factory=dict)
     announced: Mapping[str, ActionSpec] = field(default_factory=dict)
+    watched: frozenset[str] = frozenset()
     package_version: str = ""
 
     @property
@@ -56,29 +58,49 @@ def parse_message(body: bytes, place: Place) -> pb.UnityMessageProto:
         ) from error
 
 
-def decode_reply(message: pb.UnityMessageProto, known: Known, guard: Guard) -> tuple[PlayerReply, Known]:
+def decode_reply(
+    message: pb.UnityMessageProto, known: Known, guard: Guard, *, plays_all: bool = False
+) -> tuple[PlayerReply, Known]:
     """The rows of every known brain, new ones included, and what is known afterwards.
 
-    Raises PlayerContentError or PlayerProtocolError, which name brain, agent, field, index and step.
+    plays_all: brains that the player controls by itself are taken for ours. Raises PlayerContentError or
+    PlayerProtocolError, which name brain, agent, field, index and step.
     """
     place = guard.place
     output = message.unity_output
     infos = output.rl_output.agentInfos
     news: tuple[BrainParameters, ...] = ()
+    watched_before = known.watched
     announced = output.rl_initialization_output.brain_parameters
     if announced or known.announced:
+        if not plays_all:
+            known = _with_watched(known, announced)
         known, news = _learn(output, known, place)
     all_infos: dict[str, BrainInfo] = {}
     for name, reader in known.readers.items():
         agents = infos[name].value if name in infos else ()
         all_infos[name] = BrainInfo(*reader.read(agents, guard), EnvId(place.env_id))
     for name in infos:
-        if name not in known.readers and infos[name].value:
+        if name not in known.readers and name not in known.watched and infos[name].value:
             raise place.protocol_error(
                 f"agents of brain {name!r}, which was never announced; expected its brain parameters in this or an "
                 f"earlier message. Known: {', '.join(map(repr, known.readers)) or 'none'}."
             )
-    return PlayerReply(infos=all_infos, brains=news, replaced_numbers=guard.replaced, replaced_first=guard.first), known
+    reply = PlayerReply(
+        infos=all_infos,
+        brains=news,
+        new_watched=tuple(sorted(known.watched - watched_before)),
+        replaced_numbers=guard.replaced,
+        replaced_first=guard.first,
+    )
+    return reply, known
+
+
+def _with_watched(known: Known, announced: Iterable[pb.BrainParametersProto]) -> Known:
+    """With the brains of these that the player controls; one that was ours before stays ours."""
+    ours = known.readers.keys() | known.announced.keys()
+    names = {each.brain_name for each in announced if not each.is_training and each.brain_name not in ours}
+    return replace(known, watched=known.watched | names) if names else known
 
 
 def _learn(output: pb.UnityOutputProto, known: Known, place: Place) -> tuple[Known, tuple[BrainParameters, ...]]:
@@ -89,8 +111,9 @@ def _learn(output: pb.UnityOutputProto, known: Known, place: Place) -> tuple[Kno
         name = proto.brain_name
         if not name:
             raise place.protocol_error("brain parameters without a name; expected `Name?team=N`.")
-        announced[name] = action_spec(proto, place)
-    if len(readers) + len(announced) > BRAINS_MAX:
+        if name not in known.watched:
+            announced[name] = action_spec(proto, place)
+    if len(readers) + len(announced) + len(known.watched) > BRAINS_MAX:
         raise place.protocol_error(f"more than {BRAINS_MAX} brains; players announce a handful.")
     news = []
     for name in sorted(announced):

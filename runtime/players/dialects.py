@@ -28,7 +28,11 @@ STATUS_OK = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How a player's content is read. watches: also brains that the player controls by itself (API-8 to API-10)."""
+    """How a player's content is read.
+
+    watches: also brains that the player controls by itself: shown apart (API-8 to API-10), or as ours (1.x), as the
+    low-level interfaces of those days had it.
+    """
 
     nonfinite: NonFinite = "refuse"
     watches: bool = False
@@ -136,7 +140,8 @@ class SecondDialect:
         """The rows of a reply."""
         del is_first  # ends of episodes are told apart by the player
         assert isinstance(heard.message, pb2.UnityMessageProto)
-        reply, self._known = codec.decode_reply(heard.message, self._known, Guard(place, self._reading.nonfinite))
+        guard = Guard(place, self._reading.nonfinite)
+        reply, self._known = codec.decode_reply(heard.message, self._known, guard, plays_all=self._reading.watches)
         return reply
 
     def reset_order(self, parameters: Mapping[str, ParameterValue], *, train_mode: bool, side_channel: bytes) -> bytes:

@@ -43,11 +43,12 @@ class PlayerReply:
     stats: what the player reported for the run's curves since the last reply. replaced_numbers: numbers in these rows
     that were not finite and became 0, if the user chose that; replaced_first: where the first was. global_done: the
     player will be reset at the next step, which takes no actions (API-8 and API-9). watched: rows of brains that the
-    player controls, if they are wanted.
+    player controls, if they are wanted; new_watched: names of such brains that were announced just now (1.x).
     """
 
     infos: AllBrainInfo
     brains: tuple[BrainParameters, ...] = ()
+    new_watched: tuple[str, ...] = ()
     stats: tuple[Stat, ...] = ()
     replaced_numbers: int = 0
     replaced_first: str = ""

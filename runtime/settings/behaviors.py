@@ -7,7 +7,7 @@ from typing import Final
 from runtime.learner import BehaviorSettings, NetworkSettings, PPOHyperparameters, RewardSignalSettings, Schedule
 from runtime.settings import kinds
 from runtime.settings.faults import Fault, Findings, Place
-from runtime.settings.nodes import MapNode, Scalar, empty_map
+from runtime.settings.nodes import MapNode, Node, empty_map
 from runtime.settings.sections import Section
 
 SCHEDULES: Final[tuple[Schedule, ...]] = ("linear", "constant")
@@ -23,6 +23,7 @@ _SAC_KEYS: Final = (
     "init_entcoef",
     "reward_signal_steps_per_update",
 )
+_BLOCKS: Final = frozenset({"hyperparameters", "network_settings", "reward_signals"})
 # Keys that stand directly in a behavior's block: seen one level too high, they tell that the name is missing.
 BEHAVIOR_KEYS: Final = frozenset(
     {
@@ -65,11 +66,15 @@ def read_behaviors(root: Section, findings: Findings) -> tuple[dict[str, Behavio
 
 
 def is_level_missing(behaviors: MapNode) -> bool:
-    """True when a behavior's own keys stand where the names of behaviors belong."""
-    return any(
-        key in BEHAVIOR_KEYS and (isinstance(node, Scalar) or key not in {"self_play", "behavioral_cloning"})
-        for key, node in behaviors.entries.items()
-    )
+    """True when a behavior's own keys stand where the names of behaviors belong.
+
+    A behavior may be called as one of the keys all the same: its block tells.
+    """
+    return any(key in BEHAVIOR_KEYS and not _is_behavior(key, node) for key, node in behaviors.entries.items())
+
+
+def _is_behavior(key: str, node: Node) -> bool:
+    return isinstance(node, MapNode) and (key not in _BLOCKS or bool(BEHAVIOR_KEYS & node.entries.keys()))
 
 
 def _read_behavior(layers: list[MapNode], key: str, findings: Findings) -> BehaviorSettings:

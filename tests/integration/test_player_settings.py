@@ -1,4 +1,4 @@
-"""What the flags about players do in whole runs: message length, numbers that are not finite, port words, addresses."""
+"""What the flags about players do in whole runs, and which brains are played: message length, port words, addresses."""
 
 import socket
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.player_links import scripted_factory
 from tests.support.ports import free_port
-from tests.support.runs import config, train
+from tests.support.runs import config, journal_totals, train
 
 MEMORY = "fake:basic?link=memory"
 
@@ -73,3 +73,17 @@ def test_players_are_served_on_the_address_that_was_asked_for(tmp_path: Path) ->
     run = train(tmp_path, "r", str(config(tmp_path, "Bot")), *words, *map(str, player[1:]))
     assert run.code == 0, run.text
     assert "players are served on 127.0.0.2, not only on this computer" in run.text
+
+
+@pytest.mark.parametrize("protocol", ["1.5.0", "API-9"])
+def test_a_brain_that_the_player_controls_gets_no_actions_and_the_other_is_trained(
+    tmp_path: Path, protocol: str
+) -> None:
+    journal = tmp_path / "journal"
+    player = f"fake:teacher?agents=3&link=memory&protocol={protocol}&journal={journal}"
+    run = train(tmp_path, "r", "--env", player, "--seed", "3", "--stop-at", "1200")
+    assert run.code == 0, run.text
+    assert "[INFO] brain 'Teacher' is controlled by the player (is_training is false): it is not trained" in run.lines
+    assert run.summary["policy_version"] == {"Student": 1}
+    counted = journal_totals(journal)
+    assert counted["decisions"] == counted["env_steps"] * 3  # an action for each student, none for a teacher

@@ -117,3 +117,57 @@ def test_the_other_scenes_are_learned_too(tmp_path: Path, scene: str, least: dic
     run = trained(tmp_path, "--env", f"fake:{scene}?agents=4&link=memory", "--seed", "1")
     rewards = run.summary["mean_reward"]
     assert {name: rewards[name] >= reward for name, reward in least.items()} == dict.fromkeys(least, True), rewards
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    ("player", "behavior"),
+    [
+        ("walljump?agents=8", "WallJump"),
+        ("pushblock_group?agents=9", "PushBlockGroup"),
+        ("buffer?agents=8", "Buffer"),
+        ("teacher?agents=8", "Student"),
+        ("teacher?agents=8&protocol=API-9", "Student"),
+    ],
+)
+def test_scenes_of_the_whole_protocol_are_learned_to_95_of_100(
+    tmp_path: Path, player: str, behavior: str, seed: int
+) -> None:
+    run = trained(tmp_path, "--env", f"fake:{player}&link=memory", "--seed", str(seed))
+    assert run.summary["mean_reward"].keys() == {behavior}
+    assert run.summary["mean_reward"][behavior] >= 0.95
+
+
+def test_hallway_is_guessed_at_without_memory(tmp_path: Path) -> None:
+    run = trained(tmp_path, "--env", "fake:hallway?agents=8&link=memory", "--seed", "1")
+    assert 0.3 <= run.summary["mean_reward"]["Hallway"] <= 0.7  # a coin, a hundred times
+    assert run.summary["mean_episode_length"]["Hallway"] <= 8.0
+
+
+def test_soccer_against_itself_is_even_and_against_random_players_won(tmp_path: Path) -> None:
+    run = trained(tmp_path, "--env", "fake:soccer?agents=8&link=memory", "--seed", "1")
+    assert abs(run.summary["mean_reward"]["Soccer"]) <= 0.05
+    assert won_against_random(run.folder / "Soccer.onnx") >= 0.9
+
+
+def won_against_random(model: Path) -> float:
+    """The mean reward of team 0, acted by the model, against a team that moves at random."""
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    world, rng = open_world("soccer", agents=16, handshake_seed=99, url_seed=0), np.random.default_rng(1)
+    rows, total, matches = world.reset(), 0.0, 0
+    while matches < 4 * EPISODES:
+        ours, theirs = (rows[f"Soccer?team={team}"] for team in range(2))
+        waiting = ours.observations[0][~ours.done]
+        feed = {"obs_0": waiting, "action_masks": np.ones((len(waiting), 5), np.float32)}
+        (chosen,) = session.run(["discrete_actions"], feed)
+        drawn = rng.integers(0, 5, (int((~theirs.done).sum()), 1), np.int32)
+        sent = (chosen, drawn)
+        rows = world.step(
+            {
+                f"Soccer?team={team}": Actions(np.zeros((len(each), 0), np.float32), each)
+                for team, each in enumerate(sent)
+            }
+        )
+        total += float(rows["Soccer?team=0"].rewards.sum(dtype=np.float64))
+        matches += int(rows["Soccer?team=0"].done.sum())
+    return total / matches

@@ -6,7 +6,12 @@ from pathlib import Path
 
 from runtime.settings import RunSettings, Surroundings, parse_run_settings
 
-SCENES = frozenset({"basic", "balance", "constant", "hybrid", "masked", "crowd"})
+SCENES = frozenset(
+    {
+        *("basic", "balance", "constant", "hybrid", "masked", "crowd", "hallway", "walljump"),
+        *("pushblock_group", "soccer", "buffer", "teacher"),
+    }
+)
 
 BASE = """\
 behaviors:

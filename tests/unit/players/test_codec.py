@@ -132,7 +132,7 @@ def test_old_action_fields_are_used_when_the_new_ones_say_nothing(
 ) -> None:
     brain = simple_brain(actions=ActionSpec(9))
     message = output_message([Moment(brain, (simple_agent(brain),))])
-    proto.brain_name = "Bot"
+    proto.brain_name, proto.is_training = "Bot", True
     message.unity_output.rl_initialization_output.brain_parameters.append(proto)
     reply, _ = decode(message)
     assert reply.brains[0].action_spec == spec
@@ -174,6 +174,19 @@ def test_c20_on_request_numbers_that_are_not_finite_become_zero_and_are_counted(
     assert info.terminals.observations[1].tolist() == [[5.0, 0.0]]
     assert reply.replaced_numbers == 8
     assert "env step 17: brain 'Bot', agent 3: " in reply.replaced_first
+
+
+def test_a_brain_that_the_player_controls_is_not_ours_unless_all_are_played() -> None:
+    ours, theirs = simple_brain("Bot"), simple_brain("Own")
+    moments_of = [Moment(each, (simple_agent(each),)) for each in (ours, theirs)]
+    first = output_message(moments_of, announced=[ours, theirs])
+    first.unity_output.rl_initialization_output.brain_parameters[1].is_training = False
+    reply, known = decode(first)
+    assert (list(reply.infos), reply.new_watched, list(known.brains)) == (["Bot"], ("Own",), ["Bot"])
+    again, after = decode(output_message(moments_of), known)
+    assert (list(again.infos), again.new_watched, after) == (["Bot"], (), known)
+    played, _ = decode_reply(first, Known(), Guard(PLACE), plays_all=True)
+    assert (sorted(played.infos), played.new_watched) == (["Bot", "Own"], ())
 
 
 def test_goals_and_buffers_keep_their_type_and_properties() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fakeunity.scenes.catalogue import open_world
 from runtime.errors import ConfigError, UsageError
 from runtime.settings import Editor, Executable, FakeScene, FaultsError
 from tests.support.settings import BASE, SCENES, parse, parse_text, surroundings
@@ -38,7 +39,8 @@ def test_a_scene_without_config_has_its_bundled_configuration(scene: str) -> Non
     assert settings.environment.target == FakeScene(f"fake:{scene}?agents=8&seed=3")
     assert (settings.bundled_scene, settings.checkpoints.run_id) == (scene, scene)
     assert settings.warnings == ()
-    assert settings.settings_for(f"{scene.capitalize()}?team=0").trainer_type == "ppo"
+    brains = [each.name for each in open_world(scene, agents=1, handshake_seed=0, url_seed=0).specs if each.is_training]
+    assert {settings.settings_for(brain).trainer_type for brain in brains} == {"ppo"}
 
 
 def test_the_crowd_configuration_names_the_late_behavior_too() -> None:
@@ -242,8 +244,7 @@ def test_a_scene_that_does_not_exist_is_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError) as caught:
         parse("--env", "fake:basik?seed=3")
     assert str(caught.value) == (
-        "command line: --env: basik is no bundled scene; "
-        "allowed: balance, basic, constant, crowd, hybrid, masked; nearest: basic"
+        f"command line: --env: basik is no bundled scene; allowed: {', '.join(sorted(SCENES))}; nearest: basic"
     )
 
 

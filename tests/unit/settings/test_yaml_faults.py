@@ -190,6 +190,17 @@ def test_a_missing_level_with_the_behaviors_name_is_explained(tmp_path: Path) ->
     assert fault.startswith("trainer.yaml:1: behaviors: the level with the behavior's name is missing")
 
 
+@pytest.mark.parametrize("block", ["hyperparameters: {batch_size: 8}", "reward_signals: {extrinsic: {gamma: 0.9}}"])
+def test_a_block_of_a_behavior_one_level_too_high_is_explained_too(tmp_path: Path, block: str) -> None:
+    assert "behaviors: the level with the behavior's name is missing" in fault_of(tmp_path, f"behaviors:\n  {block}\n")
+
+
+@pytest.mark.parametrize("name", ["max_steps", "hyperparameters", "self_play", "threaded"])
+def test_a_behavior_may_be_called_as_a_key_of_behaviors(tmp_path: Path, name: str) -> None:
+    settings = parse_text(tmp_path, f"behaviors:\n  {name}: {{max_steps: 7}}\n")
+    assert settings.settings_for(name).max_steps == 7
+
+
 def test_a_behavior_that_is_not_indented_is_explained(tmp_path: Path) -> None:
     fault = fault_of(tmp_path, "behaviors:\nBot:\n  trainer_type: ppo\n")
     assert fault == (
