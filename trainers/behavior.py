@@ -170,6 +170,7 @@ class Behavior:
         """Compiles the update at its first capacity by running it on nothing."""
         job = self._job(self.empty_buffer())
         job()
+        engine.give_back_memory()
 
     def begin_update(self) -> Callable[[], Outcome]:
         """Takes the buffer; the job learns from it."""

@@ -10,11 +10,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
-from tests.benchmarks import collection
+from tests.benchmarks import collection, scaling, update, whole_runs
 from tests.benchmarks.facts import machine
 from tests.benchmarks.measure import Case, Results, run_all
 
-SECTIONS: Mapping[str, Callable[..., Iterator[Case]]] = MappingProxyType({"collection": collection.cases})
+SECTIONS: Mapping[str, Callable[..., Iterator[Case]]] = MappingProxyType(
+    {
+        "collection": collection.cases,
+        "update": update.cases,
+        "whole-runs": whole_runs.cases,
+        "scaling": scaling.cases,
+    }
+)
 
 
 def main(argv: Sequence[str]) -> int:

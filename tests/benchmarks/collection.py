@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +84,11 @@ def _basic(envs: int, agents: int, steps: int, peer_steps: int) -> Case:
 
 def _pictures(steps: int) -> Case:
     work = Work(scene="gridworld", envs=1, agents=8, max_steps=steps, summary_freq=steps // 10, more=SMALL_CNN)
+    less = replace(work, max_steps=steps // 4, summary_freq=steps // 20)
     sides = (
         Side("bare loop", lambda _folder: bare("gridworld", 1, 8)),
         Side("ours, sync", lambda folder: ours(work, folder)),
         Side("ours, async", lambda folder: ours(work, folder, "--collection", "async")),
+        Side("mlagents-learn", lambda folder: peer(less, folder)),
     )
     return Case("collection", "1x8 pictures 84x84x3", sides)
