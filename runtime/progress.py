@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from runtime.settings.faults import printable
+from runtime.reporting.lines import printable
 
 FAULTS_SHOWN = 5
 
@@ -57,29 +57,6 @@ class ProgressView:
     brains: Sequence[BrainView] = ()
     environments: Sequence[EnvironmentView] = ()
     faults: Sequence[str] = ()
-
-
-def progress_line(
-    name: str,
-    *,
-    step: int,
-    elapsed_s: float,
-    mean_reward: float | None,
-    std_reward: float | None,
-    mean_group_reward: float | None = None,
-    is_training: bool = True,
-) -> str:
-    """The line of one summary, in the form that users of ML-Agents search their logs for.
-
-    mean_reward: of what agents earn themselves. mean_group_reward: told in place of the deviation when there is one.
-    """
-    start = f"[INFO] {printable(name)}. Step: {step}. Time Elapsed: {elapsed_s:0.3f} s. "
-    end = "Training." if is_training else "Not Training."
-    if mean_reward is None or std_reward is None:
-        return f"{start}No episode was completed since last summary. {end}"
-    if mean_group_reward is not None:
-        return f"{start}Mean Reward: {mean_reward:0.3f}. Mean Group Reward: {mean_group_reward:0.3f}. {end}"
-    return f"{start}Mean Reward: {mean_reward:0.3f}. Std of Reward: {std_reward:0.3f}. {end}"
 
 
 class _Terminal(RichConsole):

@@ -9,37 +9,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from runtime.decisions.controller_state import ControllerState
 from runtime.experience.stats import Stat
 from runtime.learner import BrainProgress, SaveJob, Summary
-from runtime.progress import progress_line
+from runtime.recording_options import RecordingOptions
+from runtime.reporting.lines import progress_line
 from runtime.reporting.player_stats import StatsBook
-from runtime.reporting.tensorboard import EventWriter
 from runtime.reporting.timers import Gauge, TimerNode, timers_document
 from runtime.reporting.training_status import SavedBehavior, SavedModel, saved_models, training_status_document
 from runtime.results import ExitReason, RunSummary, write_atomically, write_json_atomically
 from runtime.run_directory import RunPaths
 
+if TYPE_CHECKING:
+    from runtime.reporting.tensorboard import EventWriter
+
 LINES_MAX = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordingOptions:
-    """Where and how a run is recorded.
-
-    launched_s: monotonic seconds when the run began; launched_at: the same in seconds since 1970. keeps: checkpoints
-    kept, and step models per behavior. is_training: False writes no model.
-    """
-
-    run_id: str
-    seed: int
-    root: str
-    launched_s: float
-    launched_at: float
-    keeps: int = 5
-    workers: int = 1
-    is_training: bool = True
 
 
 @dataclass(slots=True)
@@ -136,6 +122,9 @@ class RunRecorder:
     def _writer(self, behavior: str) -> EventWriter:
         if behavior not in self._events:
             folder = self._paths.behavior_folder(behavior)
+            # Its library takes long to load, and nobody needs it before the first summary.
+            from runtime.reporting.tensorboard import EventWriter  # noqa: PLC0415
+
             self._events[behavior] = EventWriter(folder, started_s=self._options.launched_at, warn=self._warn)
         return self._events[behavior]
 

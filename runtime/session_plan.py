@@ -17,7 +17,7 @@ from runtime.experience.brains import EnvId
 from runtime.experience.parameters import GaussianDraw, MultiRangeDraw, ParameterValue, UniformDraw
 from runtime.learner import LearnerFactory, LearnerOptions
 from runtime.messages import StartWorker
-from runtime.recording import RecordingOptions
+from runtime.recording_options import RecordingOptions
 from runtime.run_directory import RunPaths
 from runtime.settings.model import (
     ConstantParameter,

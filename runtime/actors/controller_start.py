@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runtime.decisions.controller_state import ControllerOptions
-from runtime.recording import RecordingOptions
+from runtime.recording_options import RecordingOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from runtime.errors import ConfigError
+from runtime.reporting.lines import printable
 
 SHOWN_CHARACTERS_MAX = 60
 SHOWN_NAMES_MAX = 24
@@ -116,11 +117,6 @@ def listed(names: Collection[str]) -> str:
     some = list(names)[:SHOWN_NAMES_MAX]
     rest = len(names) - len(some)
     return ", ".join(printable(name) for name in some) + (f" and {rest} more" if rest else "")
-
-
-def printable(text: str) -> str:
-    """The text with everything escaped that could move a cursor, break a line or cannot be encoded."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def shown(value: str) -> str:

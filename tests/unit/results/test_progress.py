@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console as RichConsole
 
-from runtime.progress import BrainView, Console, EnvironmentView, ProgressView, progress_line, rendered
+from runtime.progress import BrainView, Console, EnvironmentView, ProgressView, rendered
+from runtime.reporting.lines import progress_line
 
 VIEW = ProgressView(
     run_id="basic",
