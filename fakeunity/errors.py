@@ -1,5 +1,7 @@
 """What can go wrong with a player, sorted by whose mistake it is."""
 
+from typing import ClassVar
+
 
 class FakeUnityError(Exception):
     """Root of the exceptions of this package."""
@@ -10,7 +12,12 @@ class SpecError(FakeUnityError, ValueError):
 
 
 class TrainerMistakeError(FakeUnityError):
-    """The trainer's mistake: bytes, versions or actions that a real player would not have survived."""
+    """The trainer's mistake: bytes, versions or actions that a real player would not have survived.
+
+    is_final: a player that is started again would meet the same, so a trainer need not try.
+    """
+
+    is_final: ClassVar[bool] = True
 
 
 class ConnectError(FakeUnityError):

@@ -15,7 +15,7 @@ import grpc
 from fakeunity.errors import ConnectError, TrainerMistakeError
 from fakeunity.faults.process import wait_s
 from fakeunity.memory import MemoryPlayer
-from fakeunity.wire import closing_bytes
+from fakeunity.wire import closing_bytes, refusing_bytes
 
 CHANNEL_OPTIONS = (
     ("grpc.enable_http_proxy", 0),  # a proxy from the environment cannot reach this machine's own loopback
@@ -54,14 +54,14 @@ def run(player: MemoryPlayer, port: int, *, connect_s: float, report: Callable[[
                 wait_s(player.next_delay_s(), time.sleep)
         except grpc.RpcError as error:
             report(f"the trainer is gone: {error.code().name}")
-        except TrainerMistakeError:
-            _say_goodbye(exchange)
+        except TrainerMistakeError as error:
+            _say_goodbye(exchange, refusing_bytes() if error.is_final else closing_bytes())
             raise
         else:
             report("the trainer asked to stop")
 
 
-def _say_goodbye(exchange: Callable[..., bytes]) -> None:
+def _say_goodbye(exchange: Callable[..., bytes], words: bytes) -> None:
     # If nobody listens any more, there is nothing left to say.
     with contextlib.suppress(grpc.RpcError):
-        exchange(closing_bytes(), timeout=CLOSING_CALL_S)
+        exchange(words, timeout=CLOSING_CALL_S)

@@ -14,6 +14,7 @@ from runtime.players.wire import communicator_pb2 as pb
 ACADEMY = "AcademySingleton"
 STATUS_OK = 200
 STATUS_CLOSING = 400
+STATUS_REFUSING = 422
 EXCHANGE_PATH = "/communicator_objects.UnityToExternalProto/Exchange"
 
 # Tags are field number * 8 + wire type; 2 is length-delimited.
@@ -33,6 +34,11 @@ _HEADER_OK = _message(STATUS_OK).SerializeToString()
 def closing_bytes() -> bytes:
     """What a player of either generation sends when it quits by itself."""
     return _message(STATUS_CLOSING).SerializeToString()
+
+
+def refusing_bytes() -> bytes:
+    """The same of a player that does not take what the trainer said, and would not if it were started again."""
+    return _message(STATUS_REFUSING).SerializeToString()
 
 
 def header_bytes() -> bytes:

@@ -67,6 +67,10 @@ class PlayerProtocolError(PlayerError):
     is_restartable: ClassVar[bool] = False
 
 
+class PlayerRefusalError(PlayerProtocolError):
+    """The player does not take what the trainer said, and says that it would not if it were started again."""
+
+
 class PlayerContentError(PlayerProtocolError):
     """A value that must not reach training: not finite, or of the wrong shape."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from google.protobuf.message import DecodeError
 
@@ -20,6 +21,12 @@ class DeviationError(TrainerMistakeError):
 
 class TapeEndError(TrainerMistakeError):
     """The recording ends, and the trainer goes on."""
+
+
+class RecordedDeathError(TapeEndError):
+    """The recording ends where its player died: one that is started again has a recording of its own."""
+
+    is_final: ClassVar[bool] = False
 
 
 class ReplayPlayer:
@@ -68,8 +75,10 @@ class ReplayPlayer:
 
     def _next_call(self) -> bytes:
         call = next(self._messages, None)
-        if call is None:
-            raise self._end("the recorded player did not answer any more")
+        # A recorded trainer that lost its player may have said that it closes all the same.
+        if call is None or (call.speaker == "trainer" and _is_closing(call.body)):
+            ending = self._end("the recorded player did not answer any more")
+            raise RecordedDeathError(str(ending)) if self._cassette.is_whole else ending
         if call.speaker != "player":
             raise self._end("the recorded trainer spoke twice")
         return call.body

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from runtime.errors import PlayerDiedError
+from runtime.errors import PlayerDiedError, PlayerRefusalError
 from runtime.experience.actions import Actions
 from runtime.experience.brains import BrainParameters
 from runtime.experience.parameters import ParameterValue, drawn_value
@@ -24,6 +24,7 @@ from runtime.players.wire import communicator_gen1_pb2 as pb1
 from runtime.players.wire import communicator_pb2 as pb2
 
 STATUS_OK = 200
+STATUS_REFUSING = 422
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +165,17 @@ def generation_of(body: bytes, place: Place) -> Generation:
 
 
 def require_open(status: int, place: Place) -> None:
-    """Nothing, for a player that goes on; else raises PlayerDiedError: it says that it is closing."""
+    """Nothing, for a player that goes on; else raises PlayerDiedError: it says that it is closing.
+
+    Raises PlayerRefusalError where it says that a player started again would do so too.
+    """
+    if status == STATUS_REFUSING:
+        raise PlayerRefusalError(
+            f"{place.environment}, env step {place.step}: the player does not take what it was told (status {status}), "
+            "and would not if it were started again; expected it to go on.",
+            env_id=place.env_id,
+            incarnation=place.incarnation,
+        )
     if status != STATUS_OK:
         raise PlayerDiedError(
             f"{place.environment}, env step {place.step}: the player says that it is closing (status {status}); "

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 
-from runtime.errors import PlayerDiedError, PlayerError, PlayerTimeoutError
+from runtime.errors import PlayerDiedError, PlayerError, PlayerRefusalError, PlayerTimeoutError
 from runtime.experience.actions import Actions
 from runtime.experience.parameters import ParameterValue
 from runtime.messages import EnvAssignment
@@ -95,7 +95,7 @@ class GrpcPlayerLink:
                 self.on_note(text)
             self._say(answer)
             self._talk.hear_ready(await self._start_call(began))
-        except PlayerDiedError as error:
+        except (PlayerDiedError, PlayerRefusalError) as error:
             raise await self._death(error) from error
         finally:
             if note is not None:
@@ -153,7 +153,7 @@ class GrpcPlayerLink:
             raise
         try:
             return self._talk.accept(body)
-        except PlayerDiedError as error:
+        except (PlayerDiedError, PlayerRefusalError) as error:
             raise await self._death(error) from error
 
     async def _start_call(self, began: float) -> bytes:
@@ -180,12 +180,15 @@ class GrpcPlayerLink:
         if not self._is_closed:
             self.on_lost(told)
 
-    async def _death(self, error: PlayerError) -> PlayerDiedError:
+    async def _death(self, error: PlayerError) -> PlayerError:
         """The same error with how the process ended, for which a closed connection is only the first sign."""
         self._server.say_goodbye()  # a player that is closing waits for an answer before it leaves
-        if self._process is None or not await self._process.wait(_EXIT_WORDS_S) or self._exit_words() in str(error):
-            return self._died(str(error))
-        return self._died(f"{str(error).rstrip('.')}; {self._exit_words()}.")
+        text = str(error)
+        if self._process is not None and await self._process.wait(_EXIT_WORDS_S) and self._exit_words() not in text:
+            text = f"{text.rstrip('.')}; {self._exit_words()}."
+        if isinstance(error, PlayerRefusalError):
+            return PlayerRefusalError(text, env_id=error.env_id, incarnation=error.incarnation)
+        return self._died(text)
 
     def _died(self, text: str) -> PlayerDiedError:
         return PlayerDiedError(text, env_id=self._assignment.env_id, incarnation=self._assignment.incarnation)

@@ -7,7 +7,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from runtime.errors import EnvironmentFactoryError, PlayerDiedError, PlayerError, PlayerTimeoutError, UsageError
+from runtime.errors import (
+    EnvironmentFactoryError,
+    PlayerDiedError,
+    PlayerError,
+    PlayerRefusalError,
+    PlayerTimeoutError,
+    UsageError,
+)
 from runtime.experience.actions import Actions
 from runtime.experience.parameters import ParameterValue
 from runtime.messages import EnvAssignment
@@ -21,7 +28,11 @@ class BytePlayer(Protocol):
     """A player that is called instead of calling: what `fakeunity.memory.open_player` gives."""
 
     def exchange(self, request_reply: bytes | None) -> bytes | None:
-        """The player's next call; with None the first one. None when the player has ended."""
+        """The player's next call; with None the first one. None when the player has ended.
+
+        What it raises is the player's end. An exception with a true `is_final` says that a player started again would
+        raise it too.
+        """
 
     def next_delay_s(self) -> float:
         """How long to wait, without blocking, before that call is looked at."""
@@ -112,6 +123,9 @@ class MemoryPlayerLink:
             call = self._player.exchange(reply)
             delay_s = self._player.next_delay_s()
         except Exception as error:
+            if getattr(error, "is_final", False):
+                text = f"does not take what it was told, and would not if it were started again: {error}"
+                raise self._lost(PlayerRefusalError, text) from error
             raise self._died(f"failed: {type(error).__name__}: {error}") from error
         if delay_s > 0.0:
             await asyncio.sleep(min(delay_s, max(0.0, limit_s)))

@@ -19,6 +19,7 @@ from runtime.errors import (
     PlayerContentError,
     PlayerDiedError,
     PlayerProtocolError,
+    PlayerRefusalError,
     PlayerTimeoutError,
     PortInUseError,
     VersionMismatchError,
@@ -244,6 +245,14 @@ def test_a_player_that_says_it_is_closing_is_a_lost_player(tmp_path: Path) -> No
     error = failure(tmp_path, "close@3")
     assert isinstance(error, PlayerDiedError)
     assert "says that it is closing (status 400)" in str(error)
+    assert "ended with exit code 0" in str(error)
+
+
+def test_a_player_that_refuses_what_it_was_told_would_not_be_cured_by_a_restart(tmp_path: Path) -> None:
+    error = failure(tmp_path, "refuse@3")
+    assert isinstance(error, PlayerRefusalError)
+    assert not error.is_restartable
+    assert "env step 2: the player does not take what it was told (status 422)" in str(error)
     assert "ended with exit code 0" in str(error)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fakeunity.cassettes.tape import open_cassette
-from runtime.errors import PlayerDiedError
+from runtime.errors import PlayerRefusalError
 from runtime.players.factories import LinkExtras, UnityPlayerFactory
 from runtime.players.recording import RecordTo
 from runtime.train import main
@@ -57,13 +57,17 @@ def test_the_same_training_is_trained_again_without_its_player(scene: str, tmp_p
         assert now.summary[key] == then.summary[key]
 
 
-def test_another_seed_is_reported_with_both_messages(tmp_path: Path) -> None:
+@pytest.mark.parametrize("link", ["memory", "grpc"])
+def test_another_seed_is_reported_with_both_messages_and_ends_the_run_at_once(tmp_path: Path, link: str) -> None:
     file = tmp_path / "run.cassette"
     trained(tmp_path, "then", "basic?link=memory", "--record", str(file))
-    now = trained(tmp_path, "now", f"replay?link=memory&file={file}", "--max-lifetime-restarts", "0", seed=4)
+    now = trained(tmp_path, "now", f"replay?link={link}&file={file}", seed=4)
     assert now.code == 3
+    assert "is started again" not in now.text
+    assert now.summary["restarts"] == {"0": 0}
     assert re.search(r"exchange 1 differs from run.cassette:\n.*seed: recorded \d+, the trainer says \d+", now.text)
-    assert re.search(r"recorded:(.|\n)*communication_version(.|\n)*the trainer says:(.|\n)*communication_ver", now.text)
+    if link == "memory":  # of a process, its last lines are told
+        assert re.search(r"recorded:(.|\n)*communication_version(.|\n)*the trainer says:(.|\n)*seed: \d+", now.text)
 
 
 def test_other_seeds_of_the_players_may_be_tolerated_and_then_the_run_takes_its_own_way(tmp_path: Path) -> None:
@@ -123,10 +127,10 @@ def test_a_player_process_leaves_with_exit_code_3_and_the_difference_in_its_last
     factory = UnityPlayerFactory(target="fake:basic", run="test", extras=LinkExtras(open_tap=record))
     lived(factory.open_link(assignment(seed=7), LIMITS), 3)
     replay = UnityPlayerFactory(target=f"fake:replay?file={file}", run="test")
-    with pytest.raises(PlayerDiedError, match=r"(?s)exit code 3.*seed: recorded 7, the trainer says 8"):
+    with pytest.raises(PlayerRefusalError, match=r"(?s)exit code 3.*seed: recorded 7, the trainer says 8"):
         lived(replay.open_link(assignment(seed=8), LIMITS), 3)
-    with pytest.raises(PlayerDiedError, match=r"(?s)exit code 3.*header.status: recorded 400, the trainer says 200"):
+    with pytest.raises(PlayerRefusalError, match=r"(?s)exit code 3.*header.status: recorded 400, the trainer says 200"):
         lived(replay.open_link(assignment(seed=7), LIMITS), 4)
     file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(PlayerDiedError, match=r"(?s)exit code 4.*ends here.*the file was cut short after byte"):
+    with pytest.raises(PlayerRefusalError, match=r"(?s)exit code 4.*ends here.*the file was cut short after byte"):
         lived(replay.open_link(assignment(seed=7), LIMITS), 3)

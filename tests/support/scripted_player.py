@@ -4,7 +4,8 @@ Its world is one agent of brain `Bot` with two numbers, the exchange's number an
 `--do WHAT@EXCHANGE[:VALUE]` happens instead of that exchange; number 1 is the reply to the first reset.
 
 exit: ends with this code. kill: ends by this signal. hang: stays alive and silent. say: sends these bytes (hex).
-close: sends status 400. drop: cuts the connection and stays alive. nan: an observation that is not finite.
+close: sends status 400. refuse: sends status 422. drop: cuts the connection and stays alive.
+nan: an observation that is not finite.
 late@0:S: answers the handshake after S seconds. version@0:V: introduces itself with version V. print@0:TEXT: prints it.
 fork@0: leaves a child of its own behind, whose pid it prints. gen1@0: calls the service of the first generation.
 `--host ADDRESS` is where it finds the trainer.
@@ -28,6 +29,7 @@ from tests.support.player_messages import Agent, Moment, introduction_message, o
 
 BRAIN = simple_brain("Bot")
 READY = pb.UnityMessageProto(header=pb.HeaderProto(status=200)).SerializeToString()
+REFUSING = pb.UnityMessageProto(header=pb.HeaderProto(status=422)).SerializeToString()
 CLOSING = pb.UnityMessageProto(header=pb.HeaderProto(status=400)).SerializeToString()
 
 
@@ -100,6 +102,8 @@ def answer(deed: Deed, cut: Callable[[], None]) -> bytes:
             signal.pause()
         case "close":
             return CLOSING
+        case "refuse":
+            return REFUSING
         case "say":
             return bytes.fromhex(deed.value)
     second = float("nan") if deed.what == "nan" else 0.5

@@ -134,7 +134,7 @@ def test_a_player_that_comes_before_its_trainer_waits_for_it() -> None:
 def test_a_mistake_of_the_trainer_is_told_to_it_and_ends_the_player_with_1(trainer: TinyTrainer) -> None:
     with PlayerProcess(["basic", "--mlagents-port", str(trainer.port)]) as player:
         Driver(trainer, random_choice(0)).start()
-        assert trainer.exchange(b"\xff") == bytes.fromhex("0a03089003")
+        assert trainer.exchange(b"\xff") == bytes.fromhex("0a0308a603")  # status 422: not to be started again
         trainer.answer(b"")
         code, _out, err = player.wait()
     assert code == 1

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from fakeunity.cassettes.differences import TEXT_MAX, differences, text_of
 from fakeunity.cassettes.places import cassette_file, found_cassette
 from fakeunity.cassettes.recorder import BLOCK_MESSAGES, Recorder
-from fakeunity.cassettes.replay import DeviationError, ReplayPlayer, TapeEndError
+from fakeunity.cassettes.replay import DeviationError, RecordedDeathError, ReplayPlayer, TapeEndError
 from fakeunity.cassettes.tape import (
     BLOCK_HEAD,
     MAGIC,
@@ -279,7 +279,7 @@ def test_a_trainer_that_goes_on_after_the_end_is_told(tmp_path: Path) -> None:
     recorder.close()
     died = ReplayPlayerExchanges(tmp_path / "died")
     died.exchange(None)
-    with pytest.raises(TapeEndError, match=r"exchange 1: .* ends here: the recorded player did not answer any more"):
+    with pytest.raises(RecordedDeathError, match=r"exchange 1: .* ends here: the recorded player did not answer"):
         died.exchange(handshake(5))
     recorded(tmp_path / "c", "basic", steps=300)
     (tmp_path / "c").write_bytes((tmp_path / "c").read_bytes()[:-60])

@@ -79,6 +79,7 @@ def test_no_rows_are_an_empty_list_under_their_key() -> None:
 def test_the_second_call_and_the_goodbye_are_the_known_bytes() -> None:
     assert wire.header_bytes().hex() == "0a0308c801"
     assert wire.closing_bytes().hex() == "0a03089003"
+    assert wire.refusing_bytes().hex() == "0a0308a603"
 
 
 def test_the_first_call_says_who_we_are_and_announces_nothing() -> None:
