@@ -169,7 +169,8 @@ class GrpcPlayerLink:
 
     def _note_exit(self) -> None:
         """The process has ended: whoever waits learns it now."""
-        self._server.fail(self._died(f"{self._where()}: the player died; {self._exit_words()}."))
+        refusal = self._process.refusal if self._process is not None else None
+        self._server.fail(refusal or self._died(f"{self._where()}: the player died; {self._exit_words()}."))
 
     def _note_idle_failure(self, error: PlayerError) -> None:
         if not self._is_closed:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from runtime.errors import EnvironmentFactoryError, UsageError
-from runtime.players.leash import leashed_command
+from runtime.players.leash import LEASHES, leashed_command
 from runtime.players.places import Place
 
 TAIL_LINES = 20
@@ -25,6 +25,7 @@ PRINTED_BYTES_MAX = 1 << 20
 _TAIL_BYTES = 16_384
 _PIPE_BYTES = 65_536
 _TERMINATE_S = 1.0
+_NOT_STARTED = "the player {!r} could not be started: {}. Check that it was built for this system."
 _NO_PROXY = "localhost,127.0.0.1,::1"
 
 
@@ -65,6 +66,10 @@ class PlayerProcess:
         self._popen: subprocess.Popen[bytes] | None = None
         self._exited: asyncio.Future[int] | None = None
         self._on_exit: Callable[[], None] = lambda: None
+        self._command = ""
+        self._told = -1
+        self.refusal: EnvironmentFactoryError | None = None
+        """Why there never was a player, once the process that should have become it has ended."""
         self._uses_pidfd = uses_pidfd
         self._pidfd = -1
         self._pipe = -1
@@ -102,21 +107,27 @@ class PlayerProcess:
         except UsageError as error:
             raise self._not_started(str(error)) from error
         read_end, write_end = os.pipe()
+        self._told, tell = os.pipe()
+        os.set_blocking(self._told, False)
         try:
             # On the loop's own thread: a leash may follow the thread that forks.
             self._popen = subprocess.Popen(
-                leashed_command(command, os.getpid()),
+                leashed_command(command, os.getpid(), tell),
                 stdin=subprocess.DEVNULL,
                 stdout=write_end,
                 stderr=write_end,
                 env=self._env,
                 start_new_session=True,
+                pass_fds=(tell,) if LEASHES else (),
             )
         except OSError as error:
             os.close(read_end)
-            raise self._not_started(f"the player {command[0]!r} could not be started: {error}.") from error
+            self._take_told()
+            raise self._not_started(_NOT_STARTED.format(command[0], error)) from error
         finally:
             os.close(write_end)
+            os.close(tell)
+        self._command = command[0]
         self._exited = loop.create_future()
         os.set_blocking(read_end, False)
         self._pipe = read_end
@@ -141,6 +152,7 @@ class PlayerProcess:
                 self._signal_group(signal.SIGKILL)
                 await self.wait(_TERMINATE_S)
         self._close_pipe()
+        self._take_told()
 
     def describe_exit(self) -> str:
         """How the process ended, in words, with the last lines of its log."""
@@ -183,8 +195,25 @@ class PlayerProcess:
             self._pidfd = -1
         code = self._popen.wait()
         self._drain()
+        self._hear_refusal()
         self._exited.set_result(code)
         self._on_exit()
+
+    def _hear_refusal(self) -> None:
+        """Whether the process ended because it could not become the player."""
+        reason = self._take_told()
+        if reason:
+            self.refusal = self._not_started(_NOT_STARTED.format(self._command, reason))
+
+    def _take_told(self) -> str:
+        """What the process told before it became the player, if anything; nothing is heard after that."""
+        told, self._told = self._told, -1
+        reason = b""
+        if told >= 0:
+            with contextlib.suppress(BlockingIOError):
+                reason = os.read(told, _PIPE_BYTES)
+            os.close(told)
+        return reason.decode(errors="replace")
 
     def _signal_group(self, number: signal.Signals) -> None:
         if self._popen is not None and self._popen.returncode is None:

@@ -282,11 +282,13 @@ def test_what_a_player_prints_is_in_its_log(tmp_path: Path) -> None:
 
 def test_an_executable_that_the_system_cannot_start_is_named(tmp_path: Path) -> None:
     file = tmp_path / "wrong.x86_64"
-    file.write_bytes(b"\x7fELF but not really")
+    file.write_bytes(b"\x7fELF\0 but not really")
     file.chmod(0o755)
     link = UnityPlayerFactory(target=str(file)).open_link(assignment(), LIMITS)
-    with pytest.raises((PlayerDiedError, EnvironmentFactoryError), match=r"Exec format error"):
+    words = r"wrong.x86_64' could not be started: .*Exec format error\. Check that it was built for this system"
+    with pytest.raises(EnvironmentFactoryError, match=words) as caught:
         run(closing(link, driven(link, 0)))
+    assert not caught.value.is_restartable
 
 
 def test_an_executable_that_is_gone_is_named_by_start(tmp_path: Path) -> None:

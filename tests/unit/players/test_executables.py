@@ -58,6 +58,32 @@ def test_what_is_not_there_is_named_with_what_was_tried(tmp_path: Path) -> None:
     assert caught.value.exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"echo hi\n", "a text without a first line such as #!/bin/sh"),
+        ("é\n".encode(), "a text"),
+        (b"", "an empty file"),
+    ],
+)
+def test_a_text_that_does_not_say_what_runs_it_is_refused_before_it_is_tried(
+    tmp_path: Path, content: bytes, what: str
+) -> None:
+    executable(tmp_path / "Game").write_bytes(content)
+    with pytest.raises(UsageError, match=f"Game' cannot be started: it is {what}") as caught:
+        find_executable(tmp_path / "Game", platform="linux")
+    assert caught.value.exit_code == 2
+    assert find_executable(tmp_path / "Game", platform="win32").name == "Game"
+
+
+@pytest.mark.parametrize(
+    "content", [b"#!/bin/sh\n", b"\x7fELF\2\1\1", b"MZ\x90\0", b"#!/x\n\0", b"\xcf\xfa\xed\xfe\7\0"]
+)
+def test_what_the_system_may_know_how_to_start_is_left_to_it(tmp_path: Path, content: bytes) -> None:
+    executable(tmp_path / "Game").write_bytes(content)
+    assert find_executable(tmp_path / "Game", platform="linux").name == "Game"
+
+
 def test_a_file_that_may_not_be_executed_is_named_with_the_cure(tmp_path: Path) -> None:
     (tmp_path / "Game.x86_64").write_text("")
     (tmp_path / "Game.x86_64").chmod(0o644)
