@@ -315,7 +315,8 @@ def _worker_failed(state: ControllerState, message: WorkerFailed) -> Decision:
         # Of what it held last: its loss may never have been told.
         unreported = unreported_bound(record, state.agents_max)
         record = seen_incarnation(record, incarnation, message.worker)
-        state = _lose(state, replace(record, planned=max(record.planned, incarnation + 1)), unreported)
+        # A planned restart may be under way beside it: each raises the incarnation once.
+        state = _lose(state, replace(record, planned=max(record.planned, incarnation) + 1), unreported)
     restarts = {**state.worker_restarts, message.worker: state.worker_restarts.get(message.worker, 0) + 1}
     # Until a new one has players, nobody waits for it at the end of the run.
     state = replace(state, worker_restarts=restarts, stopped=state.stopped | {message.worker})

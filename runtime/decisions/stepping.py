@@ -52,7 +52,8 @@ def install(state: WorkerState, message: PolicyUpdate, now_s: float) -> tuple[Wo
     if message.version in have or (have and message.version < min(have)):
         return drop(state)
     kept = tuple(sorted((*have, message.version)))[-VERSIONS_KEPT:]
-    asked = {name: value for name, value in state.asked.items() if name != message.behavior or value[0] not in kept}
+    # The holder sends no older one any more: who was granted an older version gets another grant.
+    asked = {name: value for name, value in state.asked.items() if name != message.behavior or value[0] > kept[-1]}
     state = replace(state, installed={**state.installed, message.behavior: kept}, asked=asked)
     # What was asked for may be newer than what has come: then its timer goes on.
     cancel: Effects = () if message.behavior in asked else (CancelTimer(("policy", message.behavior)),)
@@ -105,6 +106,8 @@ def _ask_for(state: WorkerState, names: tuple[str, ...], now_s: float) -> tuple[
         version = state.versions.get(name)
         if version is None or asked.get(name, (-1, 0.0))[0] == version:
             continue
+        if version < max(state.installed.get(name, ()), default=-1):
+            continue  # overtaken: the grant of the newer one is under way
         asked[name] = (version, now_s)
         if name not in state.installed:
             # The first request also subscribes; later versions come by themselves, so they are given some time.

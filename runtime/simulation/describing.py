@@ -43,7 +43,7 @@ def describe(what: object) -> str:
         case ("timer", token):
             return f"timer {_token(token)}"
         case ("job", thread):
-            return f"job of {thread}"
+            return f"{thread} is done"
         case StepsTaken(blocks=blocks):
             return "StepsTaken " + " ".join(_block(each) for each in blocks)
         case EnvReset(first=first):

@@ -15,41 +15,34 @@ ORDINARY = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Skips:
-    """Choices that are taken back: these, and all from number `start` on when it is not negative."""
+    """Choices that are taken back: these, or all but these."""
 
     numbers: frozenset[int] = frozenset()
-    start: int = -1
+    is_inverted: bool = False
 
     def __contains__(self, number: int) -> bool:
-        return number in self.numbers or 0 <= self.start <= number
+        return (number in self.numbers) != self.is_inverted
 
     def text(self) -> str:
-        """As `3,7-12,40-`; empty for none."""
+        """As `skip=3,7-12` or `only=18,76`; empty when nothing is taken back."""
+        if not self.numbers and not self.is_inverted:
+            return ""
         parts: list[str] = []
-        first = last = -2
-        for number in [*sorted(each for each in self.numbers if not 0 <= self.start <= each), -1]:
-            if number == last + 1 and number > 0:
-                last = number
-                continue
-            if first >= 0:
-                parts.append(f"{first}" if first == last else f"{first}-{last}")
-            first = last = number
-        if self.start >= 0:
-            parts.append(f"{self.start}-")
-        return ",".join(parts)
+        numbers = sorted(self.numbers)
+        firsts = [each for each in numbers if each - 1 not in self.numbers]
+        lasts = [each for each in numbers if each + 1 not in self.numbers]
+        for first, last in zip(firsts, lasts, strict=True):
+            parts.append(f"{first}" if first == last else f"{first}-{last}")
+        return f"{'only' if self.is_inverted else 'skip'}={','.join(parts)}"
 
     @staticmethod
-    def parse(text: str) -> Skips:
-        """The inverse of `text`. Raises ValueError for anything else."""
+    def parse(key: str, text: str) -> Skips:
+        """The inverse of `text`, from what stands before and behind the sign. Raises ValueError for anything else."""
         numbers: set[int] = set()
-        start = -1
         for part in text.split(",") if text else ():
             first, dash, last = part.partition("-")
-            if dash and not last:
-                start = int(first)
-            else:
-                numbers.update(range(int(first), int(last or first) + 1))
-        return Skips(frozenset(numbers), start)
+            numbers.update(range(int(first), int(last if dash else first) + 1))
+        return Skips(frozenset(numbers), key == "only")
 
 
 NO_SKIPS = Skips()
@@ -62,7 +55,7 @@ class Draws:
         # A text as the seed is hashed by the library with SHA-512, the same in every process.
         self._random = random.Random(f"choices {seed}").random
         self._skips = skips
-        self._has_skips = bool(skips.numbers) or skips.start >= 0
+        self._has_skips = bool(skips.numbers) or skips.is_inverted
         self.count = 0
         self.deviated: list[int] = []
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 from runtime.messages import Status
 from runtime.simulation.errors import InvariantError
 from runtime.simulation.oracle import LAG_MAX
-from runtime.simulation.world import World, counters_of
+from runtime.simulation.resuming import counters_of
+from runtime.simulation.world import World
 
 
 def check_end(world: World) -> None:
     """Every invariant that speaks of the whole. Raises InvariantError."""
     status = world.supervisor.status
-    if world.controller is None or world.supervisor.core.state.latest is None:
+    if world.controller is None or not (world.oracle.told or world.supervisor.core.state.latest):
         # It was stopped, or lost, before its controller had said anything.
         if not (world.stop_asked or status.exit_code):
             raise InvariantError("EXIT", f"a run ended by itself before it began: {status.exit_reason}")
         return
     _check_exit(world, status)
+    if "did not end in time" in status.cause and not world.faults.dropped and not world.faults.counts.get("controller"):
+        raise InvariantError("EXIT", "the run was asked to end, and its controller had to be left behind")
     if status.exit_code == 4 or world.controller.core.state.ending is None:
         return  # the controller was killed, or could not answer in time: the last save stands
     is_over = bool(world.oracle.told)
@@ -25,7 +28,6 @@ def check_end(world: World) -> None:
         _check_totals(world)
         _check_restarts(world)
         _check_saved(world, status)
-        _check_players(world)
     lag, limit = world.learner.lag_max, 0 if world.scenario.is_sync else LAG_MAX
     if lag > limit:
         raise InvariantError("STALE", f"steps were accepted {lag} versions late; {limit} are allowed")
@@ -152,14 +154,3 @@ def _check_saved(world: World, status: Status) -> None:
         if world.scenario.save_error_share and status.exit_code:
             return
         raise InvariantError("CKPT", f"the last save holds {saved}, the run ended with {counters}")
-
-
-def _check_players(world: World) -> None:
-    """An EnvWorker that said it has ended has left no player behind."""
-    for shell in world.engines:
-        engine = shell.engine
-        if engine is None or not engine.is_finished:
-            continue
-        left = [each.player for each in engine.seats.values() if each.player.is_alive]
-        if left:
-            raise InvariantError("NO-ORPHAN", f"an EnvWorker ended and left players: {left}")

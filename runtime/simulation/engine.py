@@ -52,6 +52,15 @@ class EngineHost(Protocol):
     def seat_player(self, assignment: EnvAssignment) -> Seat:
         """A new player with its seat."""
 
+    def claim(self, seat: Seat) -> None:
+        """The player of this seat is to be launched: no other one of its environment may live."""
+
+    def reap(self, action: Callable[[Any, Any], None], what: Exchange) -> None:
+        """What the engine does once a process that was told to end has ended, whatever state it was in."""
+
+    def abandon(self) -> None:
+        """End every player that is still being closed; for the end of the process."""
+
     def to_player(self, seat: Seat, action: Callable[[Any, Any], None], what: Exchange) -> None:
         """Something that reaches the player."""
 
@@ -110,6 +119,7 @@ class SimEngine:
         self.gave_up = 0
         self.is_finished = False
         self._closing: dict[EnvId, list[Seat]] = {}
+        self._waiting: dict[EnvId, Seat] = {}
         self._policies: dict[tuple[str, int], int] = {}
         self._exchanges = 0
 
@@ -181,6 +191,7 @@ class SimEngine:
                 if self.is_finished:
                     raise InvariantError("EXIT", f"EnvWorker {self._start.worker} finished twice")
                 self.is_finished = True
+                host.abandon()
             case _:
                 raise InvariantError("EXIT", f"an EnvWorker cannot perform {effect}")
 
@@ -208,6 +219,8 @@ class SimEngine:
             exchange.reply = player.step(exchange.acts)
         elif exchange.kind == "reset":
             exchange.reply = player.reset()
+            if player.resets > 1:
+                raise InvariantError("CORR", f"player {player.env_id}.{player.incarnation} is reset a second time")
         else:
             exchange.reply = Reply([], player.hello())
         if not player.hangs:
@@ -258,15 +271,14 @@ class SimEngine:
     def _open(self, assignment: EnvAssignment) -> None:
         seat = self._host.seat_player(assignment)
         self.seats[assignment.env_id] = seat
-        waiting = self._closing.get(assignment.env_id)
-        if waiting is not None:
-            waiting.append(seat)
+        if self._closing.get(assignment.env_id):
+            self._waiting[assignment.env_id] = seat
         else:
             self._connect(seat)
 
     def _connect(self, seat: Seat) -> None:
-        if self.seats.get(seat.assignment.env_id) is seat:
-            self._ask(Exchange("connect", seat, 0, None), self._start.start_timeout_s)
+        self._host.claim(seat)
+        self._ask(Exchange("connect", seat, 0, None), self._start.start_timeout_s)
 
     def _step(self, effect: fx.StepPlayer) -> None:
         seat = self.seats[effect.env_id]
@@ -294,18 +306,20 @@ class SimEngine:
             if seat.phase == "step":
                 self.gave_up += 1
                 self._fail(seat, "timeout", "a step under way was given up")
-        self._closing.setdefault(effect.env_id, [])
+        if self._waiting.get(effect.env_id) is seat:
+            del self._waiting[effect.env_id]
+        self._closing.setdefault(effect.env_id, []).append(seat)
         exchange = Exchange("close", seat, 0, effect)
         self._host.to_player(seat, self._at_player, exchange)
-        self._host.from_player(seat, self._closed, exchange)
+        self._host.reap(self._closed, exchange)
 
     def _closed(self, exchange: Exchange, _: object) -> None:
         one = exchange.seat.assignment
         exchange.seat.player.is_alive = False
-        waiting = self._closing.pop(one.env_id, [])
+        self._closing[one.env_id].remove(exchange.seat)
         self.deliver(fx.PlayerClosed(one.env_id, one.incarnation))
-        for seat in waiting:
-            self._connect(seat)
+        if not self._closing[one.env_id] and one.env_id in self._waiting:
+            self._connect(self._waiting.pop(one.env_id))
 
     # ---- what leaves
 

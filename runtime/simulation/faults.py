@@ -31,6 +31,7 @@ NEEDED = (StartWorker, BrainsFound)
 # A second one would be another order; the transport delivers once.
 UNIQUE = (StartWorker, RestartPlayersRequest)
 EFFECTS_MAX = 6
+HIDING: tuple[FaultKind, ...] = ("pause", "freeze", "partition", "clog", "drop", "jump")
 
 
 class FaultMaker:
@@ -76,6 +77,11 @@ class FaultMaker:
                     self._world.scheduler.note("fault", kind)
                 return
             value -= rate
+
+    @property
+    def hides_parts(self) -> bool:
+        """True once a part that works may have been unheard, or unheard of, for long."""
+        return any(kind in self.counts for kind in HIDING)
 
     def crashed(self) -> None:
         """A process has used up its last effect."""

@@ -30,6 +30,7 @@ class GrantWatch:
         self._asked_reset: set[Key] = set()
         self._lost: set[Key] = set()
         self._newest: dict[int, int] = {}
+        self._workers_versions: set[tuple[str, int]] = set()
         self._has_ended = False
 
     def granted(self, message: StepGrant) -> None:
@@ -51,6 +52,8 @@ class GrantWatch:
             if not 0 <= each.until_step - each.accepted_step <= window_max:
                 raise InvariantError("BOUND", f"{key}: a window from {each.accepted_step} to {each.until_step}")
             self._granted[key] = each.until_step
+            # A version is granted to the whole worker, and so to environments that wait for it.
+            self._workers_versions.update(message.versions.items())
 
     def used(self, block: StepBlock) -> None:
         """A worker sends a block."""
@@ -58,6 +61,8 @@ class GrantWatch:
         end = block.first_step + block.steps
         if end > self._granted.get(key, 0):
             raise InvariantError("BOUND", f"{key} took step {end - 1}, granted were {self._granted.get(key, 0)}")
+        if not block.versions.items() <= self._workers_versions:
+            raise InvariantError("VER", f"{key} acted with {dict(block.versions)}, which was not granted")
         if block.steps > self._scenario.block_steps_max:
             raise InvariantError("BOUND", f"{key} sends a block of {block.steps} steps")
 

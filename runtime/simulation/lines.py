@@ -9,7 +9,7 @@ from runtime.errors import UsageError
 from runtime.simulation.draws import NO_SKIPS, Skips
 from runtime.simulation.scenarios import OPTIONS, PROFILES, Profile, Scenario, draw, with_options
 
-FORM = "v1:PROFILE:SEED[:OPTION=VALUE]...[:skip=NUMBERS], as v1:troubled:64:agents=1:skip=3,7-12,40-"
+FORM = "v1:PROFILE:SEED[:OPTION=VALUE]...[:skip=NUMBERS or :only=NUMBERS], as v1:troubled:64:agents=1:skip=3,7-12"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Line:
     def __str__(self) -> str:
         parts = ["v1", self.profile, str(self.seed), *(f"{key}={value}" for key, value in self.options.items())]
         skips = self.skips.text()
-        return ":".join([*parts, f"skip={skips}"] if skips else parts)
+        return ":".join([*parts, skips] if skips else parts)
 
     def scenario(self) -> Scenario:
         """What is simulated. Raises UsageError for options that are unknown."""
@@ -45,8 +45,8 @@ def parse_line(text: str) -> Line:
         seed = int(rest[1])
         for part in rest[2:]:
             key, _, value = part.partition("=")
-            if key == "skip":
-                skips = Skips.parse(value)
+            if key in {"skip", "only"}:
+                skips = Skips.parse(key, value)
             else:
                 options[key] = value
     except ValueError:

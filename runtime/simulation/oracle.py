@@ -40,11 +40,15 @@ Key = tuple[int, int]
 
 
 class Oracle:
-    """What one run has shown so far. base: the totals that a resumed run went on from."""
+    """What one run has shown so far.
 
-    def __init__(self, scenario: Scenario, base: Counters, versions: Mapping[str, int]) -> None:
+    base: the totals that a resumed run went on from; versions, learned: of its learner then, agent steps in all.
+    """
+
+    def __init__(self, scenario: Scenario, base: Counters, versions: Mapping[str, int], learned: int) -> None:
         self.scenario = scenario
         self.base = base
+        self._learned = learned
         self.players: dict[Key, SimPlayer] = {}
         self.delivered: dict[tuple[int, int, int], int] = {}
         self.accepted: dict[tuple[int, int, int], int] = {}
@@ -235,7 +239,9 @@ class Oracle:
         for name, value in expected.items():
             if run_state.get(name) != value:
                 raise InvariantError("RESUME", f"a save holds {name} {run_state.get(name)}, the ledger {value}")
-        agent_steps = self.base.agent_steps + self._accepted_agent_steps
         # Outcomes behind a hole have lost their actions: the learner knows fewer then.
-        if learner_steps > agent_steps or (is_final and learner_steps != agent_steps and self.is_whole):
-            raise InvariantError("RESUME", f"the learner saves {learner_steps} agent steps, the ledger {agent_steps}")
+        learned, accepted = learner_steps - self._learned, self._accepted_agent_steps
+        if learned > accepted or (is_final and learned != accepted and self.is_whole):
+            raise InvariantError(
+                "RESUME", f"the learner saves {learned} agent steps of this run, the ledger {accepted}"
+            )

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from runtime.simulation.world import World
 
 
+# How long it takes to end a player's process.
+REAP_S = (0.0005, 0.003, 0.02)
+
+
 class Place(Endpoint):
     """The process of one part. crash_after: effects until it dies, -1 for never."""
 
@@ -168,7 +172,7 @@ class Place(Endpoint):
 
     def kill(self, role: fx.Role, generation: int) -> None:
         """Kill a part."""
-        self.world.kill(role, generation, "it was killed")
+        self.world.end_part(role, generation)
 
     # ---- players
 
@@ -183,6 +187,19 @@ class Place(Endpoint):
         world.seated(self, seat)
         self.seats.append(seat)
         return seat
+
+    def claim(self, seat: Seat) -> None:
+        """The player of this seat is to be launched: no other one of its environment may live."""
+        self.world.claimed(seat)
+
+    def reap(self, action: Callable[[Any, Any], None], what: Exchange) -> None:
+        """What the engine does once a process that was told to end has ended, whatever state it was in."""
+        self.in_background(what.seat.end.name, self.world.draws.choose(REAP_S), action, what)
+
+    def abandon(self) -> None:
+        """End every player that is still being closed; for the end of the process."""
+        for seat in self.seats:
+            seat.player.is_alive = False
 
     def to_player(self, seat: Seat, action: Callable[[Any, Any], None], what: Exchange) -> None:
         """On the link to the player."""

@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+from runtime.decisions.controller_state import ControllerState
+from runtime.decisions.ledger import Counters
+from runtime.simulation.disk import Generation
 from runtime.simulation.errors import InvariantError
-from runtime.simulation.world import World, counters_of
+
+if TYPE_CHECKING:
+    from runtime.simulation.world import World
 
 
-def check_restored(world: World) -> None:
-    """The controller that goes on holds what was saved. Called before anything happens. Raises InvariantError."""
-    assert world.resumed is not None
-    assert world.controller is not None
-    state, saved = world.controller.core.state, world.resumed.run_state
-    expected = counters_of(world.resumed)
-    found = state.counters
-    if (found.env_steps, found.agent_steps, found.decisions, dict(found.lost), found.unreported_max) != (
-        expected.env_steps,
-        expected.agent_steps,
-        expected.decisions,
-        dict(expected.lost),
-        expected.unreported_max,
-    ):
+def counters_of(generation: Generation) -> Counters:
+    """The totals that a save holds."""
+    saved = generation.run_state
+    lost = saved["lost"]
+    assert isinstance(lost, dict)
+
+    def number(name: str) -> int:
+        value = saved[name]
+        assert isinstance(value, int)
+        return value
+
+    return Counters(
+        env_steps=number("env_steps"),
+        agent_steps=number("agent_steps"),
+        decisions=number("decisions"),
+        lost=lost,
+        unreported_max=number("unreported_max"),
+    )
+
+
+def check_restored(state: ControllerState, generation: Generation) -> None:
+    """The controller that goes on holds what was saved. Raises InvariantError."""
+    saved, expected, found = generation.run_state, counters_of(generation), state.counters
+    if found != expected:
         raise InvariantError("RESUME", f"the ledger went on with {found}, saved was {expected}")
     restarts = {str(env_id): each.restarts for env_id, each in state.envs.items()}
     if restarts != saved["restarts"]:
@@ -29,14 +45,13 @@ def check_restored(world: World) -> None:
     workers = {str(number): count for number, count in state.worker_restarts.items()}
     if (workers, state.holder_restarts) != (saved["worker_restarts"], saved["holder_restarts"]):
         raise InvariantError("RESUME", f"restarts of parts went on with {workers}, {state.holder_restarts}")
-    _check_incarnations(world)
 
 
-def _check_incarnations(world: World) -> None:
-    """No step that the save holds can come once more under the same key."""
-    for env_id, incarnation, _ in world.learner.accepted:
-        if incarnation >= world.first_incarnation:
-            text = f"environment {env_id} starts with {world.first_incarnation}, the save holds steps of {incarnation}"
+def check_incarnations(generation: Generation, first_incarnation: int) -> None:
+    """No step that the save holds can come once more under the same key. Raises InvariantError."""
+    for env_id, incarnation, _ in generation.learner.accepted:
+        if incarnation >= first_incarnation:
+            text = f"environment {env_id} goes on with {first_incarnation}, the save holds steps of {incarnation}"
             raise InvariantError("ID", text)
 
 

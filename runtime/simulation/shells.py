@@ -114,7 +114,7 @@ class WorkerShell:
     """Players start when StartWorker arrives."""
 
     def __init__(self, host: Place) -> None:
-        self._host = host
+        self.place = host
         self.engine: SimEngine | None = None
 
     def begin(self) -> None:
@@ -125,7 +125,7 @@ class WorkerShell:
         if self.engine is not None:
             self.engine.deliver(message)
         elif isinstance(message, StartWorker):
-            self.engine = SimEngine(message, self._host)
+            self.engine = SimEngine(message, self.place)
             self.engine.begin()
 
     def timer(self, token: Hashable) -> None:

@@ -85,7 +85,7 @@ class Shrinker:
                 parts = min(len(deviated), parts * 2)
 
     def _without(self, choices: list[int]) -> bool:
-        skips = Skips(self.line.skips.numbers | frozenset(choices), self.line.skips.start)
+        skips = Skips(frozenset(self.outcome.deviated) - frozenset(choices), is_inverted=True)
         return self.try_line(replace(self.line, skips=skips))
 
 

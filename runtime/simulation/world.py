@@ -16,6 +16,7 @@ from runtime.simulation.faults import FaultMaker
 from runtime.simulation.learner import SimLearner
 from runtime.simulation.oracle import Oracle
 from runtime.simulation.places import Place
+from runtime.simulation.resuming import check_incarnations, check_restored, counters_of
 from runtime.simulation.scenarios import RUN, Scenario
 from runtime.simulation.scheduler import Endpoint, Link, Scheduler, TraceEntry
 from runtime.simulation.shells import ControllerShell, HolderShell, Shell, SupervisorShell, WorkerShell
@@ -43,7 +44,8 @@ class World:
         self.cells: Cells | None = None
         self.scheduler = Scheduler(draws, strategy=scenario.strategy, deviation=scenario.deviation, seed=scenario.seed)
         versions = {name: each.version for name, each in learner.behaviors.items()}
-        self.oracle = Oracle(scenario, Counters() if resumed is None else counters_of(resumed), versions)
+        base = Counters() if resumed is None else counters_of(resumed)
+        self.oracle = Oracle(scenario, base, versions, learner.steps)
         self.faults = FaultMaker(self)
         self.seats: list[Seat] = []
         self.lines: list[str] = []
@@ -124,6 +126,9 @@ class World:
             resumed = None if self.resumed is None else self.resumed.run_state
             options = controller_options(scenario, self.first_incarnation)
             self.controller = ControllerShell(place, options, self.learner, self.disk, resumed=resumed)
+            if self.resumed is not None:
+                check_restored(self.controller.core.state, self.resumed)
+                check_incarnations(self.resumed, self.first_incarnation)
             return self.controller
         if role == fx.HOLDER:
             return HolderShell(place, RUN)
@@ -141,20 +146,18 @@ class World:
         return 1 + max((int(each) for each in incarnations.values()), default=-1)
 
     def seated(self, place: Place, seat: Seat) -> None:
-        """A worker opens a player."""
+        """A worker is told to open a player."""
         key = (seat.player.env_id, seat.player.incarnation)
-        for other in self.seats:
-            if other.player.env_id == key[0] and other.player.is_alive and not self._is_owned(other, place):
-                raise InvariantError("OWNER", f"a second player of environment {key[0]} is opened at {place.name}")
         if key in self.oracle.players:
             raise InvariantError("ID", f"{key} is opened twice")
         self.oracle.players[key] = seat.player
         self.seats.append(seat)
 
-    @staticmethod
-    def _is_owned(seat: Seat, place: Place) -> bool:
-        """True when the worker itself holds the older player, and so can close it first."""
-        return seat in place.seats
+    def claimed(self, seat: Seat) -> None:
+        """A player is launched, on the port of its environment."""
+        for other in self.seats:
+            if other is not seat and other.player.env_id == seat.player.env_id and other.player.is_alive:
+                raise InvariantError("OWNER", f"{seat.end.name} is launched while {other.end.name} lives")
 
     def spawn(self, role: fx.Role, generation: int) -> None:
         """Start a part; its process takes a moment to come up."""
@@ -172,6 +175,12 @@ class World:
         self.scheduler.note(place.name, "starts")
         self.scheduler.send(self.scheduler.link(place, self.top), (self._greeted, place, None, False))
         place.shell.begin()
+
+    def end_part(self, role: fx.Role, generation: int) -> None:
+        """The Supervisor ends a part that it takes for hung."""
+        if not self.faults.hides_parts:
+            raise InvariantError("ISOLATE", f"{role} is ended although nothing kept it from being heard")
+        self.kill(role, generation, "it was killed")
 
     def kill(self, role: fx.Role, generation: int, cause: str) -> None:
         """SIGKILL: what it sent may arrive in part, what it did not read is gone, its players go with it."""
@@ -246,26 +255,6 @@ class World:
         if to.is_alive:
             for role, address in addresses.items():
                 to.introduced(role, address)
-
-
-def counters_of(generation: Generation) -> Counters:
-    """The totals that a save holds."""
-    saved = generation.run_state
-    lost = saved["lost"]
-    assert isinstance(lost, dict)
-
-    def number(name: str) -> int:
-        value = saved[name]
-        assert isinstance(value, int)
-        return value
-
-    return Counters(
-        env_steps=number("env_steps"),
-        agent_steps=number("agent_steps"),
-        decisions=number("decisions"),
-        lost=lost,
-        unreported_max=number("unreported_max"),
-    )
 
 
 def supervisor_options(scenario: Scenario, first_incarnation: int) -> SupervisorOptions:

@@ -375,7 +375,9 @@ class EnvWorkerMachine(RuleBasedStateMachine):
             missing = [name for name in slot.pending if self.granted.get(name) not in self.installed.get(name, [])]
             if slot.has_credit:
                 assert missing, "an environment with all that it needs stands still"
-                asked = [name for name in missing if name in self.granted]
+                # A version that was overtaken comes no more: the grant of the newer one does, and releases the wait.
+                newest = {name: max(versions) for name, versions in self.installed.items() if versions}
+                asked = [n for n in missing if n in self.granted and self.granted[n] > newest.get(n, -1)]
                 assert all(state.asked[name][0] == self.granted[name] for name in asked)
             elif slot.open_steps:
                 assert "gather" in self.timers, "finished steps wait and nothing will send them"

@@ -32,6 +32,7 @@ from tests.support.builders_messages import (
     stop_request,
     stopped,
     worker_failed,
+    worker_ready,
 )
 
 WORKER_STOPPED = stopped("worker 0", reason="")
@@ -117,6 +118,15 @@ def test_steps_under_way_at_a_planned_restart_are_bounded() -> None:
     assert bench.state.counters.unreported_max == 1 + 2
     bench.take(steps_taken(block(1, steps=1)))
     assert (bench.state.counters.unreported_max, bench.state.counters.lost) == (2, {"stale": 1})
+
+
+def test_a_planned_restart_that_crosses_the_failure_of_a_worker_counts_no_restart_of_the_player() -> None:
+    bench = Bench(restart_envs_at=4)
+    bench.reset()
+    assert sent(round_of(bench), RestartPlayersRequest)
+    bench.take(worker_failed((0, 0)), worker_ready(0, 2))
+    assert (bench.env().incarnation, bench.env().restarts) == (2, 0)
+    assert bench.state.worker_restarts == {0: 1}
 
 
 def test_a_planned_restart_after_a_restart_that_is_under_way_counts_one() -> None:

@@ -146,6 +146,22 @@ def test_a_policy_that_comes_before_the_one_asked_for_leaves_its_timer_running()
     assert asked(bench.take(TimerFired(("policy", WALKER)))) == [2]
 
 
+def test_a_policy_newer_than_the_one_asked_for_ends_the_asking() -> None:
+    bench = Bench().ready()
+    bench.take(step_grant(env_grant()))
+    effects = bench.take(policy(1))
+    assert effects == (InstallPolicy(policy(1)), CancelTimer(("policy", WALKER)))
+    assert bench.take(TimerFired(("policy", WALKER)), now_s=1e6) == ()
+    assert steps_in(bench.take(step_grant(env_grant(), versions={WALKER: 1}))) == [(0, 1)]
+
+
+def test_a_version_that_was_overtaken_before_its_grant_came_is_not_asked_for() -> None:
+    bench = Bench().ready()
+    bench.take(policy(1))
+    assert bench.take(step_grant(env_grant())) == ()
+    assert steps_in(bench.take(step_grant(env_grant(), versions={WALKER: 1}))) == [(0, 1)]
+
+
 def test_a_behavior_in_sight_that_nobody_has_granted_is_waited_for_silently() -> None:
     bench = Bench()
     bench.ready()
