@@ -4,8 +4,9 @@ Sizes as in ML-Agents: `simple` is 16 filters of 8x8 every 4 pixels and 32 of 4x
 2015) 32 of 8x8 every 4, 64 of 4x4 every 2, 64 of 3x3. No padding. What is left is flattened, and one dense layer makes
 `hidden_units` numbers of it.
 
-Before the first convolution an image of [0, 1] becomes one of [-1, 1]. Most pixels of a picture are background; without
-a sign they push all filters the same way, step after step, and what differs between two pictures is learned late.
+Before the first convolution an image of [0, 1] becomes one of [-2, 2], and at first the filters see no even brightness:
+most pixels of a picture are background, which would push all filters the same way, step after step, and what differs
+between two pictures would be learned late.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-IMAGE_SCALE, IMAGE_SHIFT = 2.0, 1.0
-"""[0, 1] to [-1, 1]: times the first, less the second."""
+IMAGE_SCALE, IMAGE_SHIFT = 4.0, 2.0
+"""Times the first, less the second: [-2, 2]. Pixels of usual pictures deviate by about 1/4 from 1/2: that becomes 1."""
 
 
 class Convolution(NamedTuple):

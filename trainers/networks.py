@@ -195,14 +195,17 @@ def initial_weights(shape: NetworkShape, key: str) -> Floats:
     """float32 (size,): the first weights, a function of the shape and the behavior's key alone.
 
     Kernels are normal with variance gain² / inputs (variance scaling; of a convolution, inputs are a filter's numbers),
-    biases and log_std are 0.
+    biases and log_std are 0. Each filter of an image's first convolution has mean 0: it sees no even brightness.
     """
     rng = generator(key, "weights")
     parts = []
     for name, dimensions in shape.layout:
         if name.endswith(".kernel"):
             deviation = _gain(name, dimensions) / np.sqrt(np.prod(dimensions[:-1]))
-            parts.append(rng.normal(0.0, deviation, dimensions).astype(np.float32).ravel())
+            kernel = rng.normal(0.0, deviation, dimensions)
+            if len(dimensions) == 4 and name.endswith(".0.kernel"):
+                kernel -= kernel.mean(axis=(0, 1, 2))
+            parts.append(kernel.astype(np.float32).ravel())
         else:
             parts.append(np.zeros(dimensions, np.float32))
     return np.concatenate(parts)

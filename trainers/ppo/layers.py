@@ -46,7 +46,7 @@ def channels_last(image: Tensor) -> Tensor:
 
 
 def centred(image: Tensor) -> Tensor:
-    """An image of [0, 1] in [-1, 1]."""
+    """An image of [0, 1] in [-2, 2]."""
     return image * IMAGE_SCALE - IMAGE_SHIFT
 
 
