@@ -147,7 +147,7 @@ def test_hallway_is_guessed_at_without_memory(tmp_path: Path) -> None:
 def test_soccer_against_itself_is_even_and_against_random_players_won(tmp_path: Path) -> None:
     run = trained(tmp_path, "--env", "fake:soccer?agents=8&link=memory", "--seed", "1")
     assert abs(run.summary["mean_reward"]["Soccer"]) <= 0.05
-    assert won_against_random(run.folder / "Soccer.onnx") >= 0.9
+    assert won_against_random(run.folder / "Soccer.onnx") >= 0.95
 
 
 def won_against_random(model: Path) -> float:
