@@ -89,16 +89,16 @@ def cases(*, quick: bool = False) -> Iterator[Case]:
 
 
 def _case(scene: str, name: str, batch: int, network: Mapping[str, Any]) -> Case:  # YAML
-    buffer = 10 * batch
+    buffer, updates = 10 * batch, WARM + UPDATES + 1
     settings: dict[str, Any] = {
         "trainer_type": "ppo",
         "hyperparameters": {"batch_size": batch, "buffer_size": buffer, "learning_rate": 3e-4, "num_epoch": 3},
         "network_settings": dict(network),
         "time_horizon": 64,
-        "max_steps": buffer * 6,
+        "max_steps": buffer * updates,
         "summary_freq": buffer,
     }
-    work = Work(scene=scene, envs=1, agents=AGENTS, max_steps=buffer * 6, summary_freq=buffer, more=settings)
+    work = Work(scene=scene, envs=1, agents=AGENTS, max_steps=buffer * updates, summary_freq=buffer, more=settings)
     sides = (Side("ours", lambda _folder: ours(scene, settings)), Side("mlagents-learn", lambda f: peer(work, f)))
     return Case("update", name, sides)
 
