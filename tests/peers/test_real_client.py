@@ -134,3 +134,12 @@ def test_stacked_pictures_reach_the_client(fake_unity_player: Callable[..., Path
     assert seen["specs"]["GridWorld"]["observations"] == [[9, 84, 84], [2]]
     first, later = (seen["seen"][step]["GridWorld"][0][7][0] for step in (0, 20))
     assert later > 2.5 * first, "two of three pictures are black at first"
+
+
+@pytest.mark.parametrize("scene", ["crowd", "hybrid", "masked", "pushblock_group"])
+def test_the_released_client_keeps_the_contract_that_clients_are_checked_for(
+    scene: str, fake_unity_player: Callable[..., Path], free_port: int
+) -> None:
+    facts = run_client("client-1.1.0", "checked_client.py", str(fake_unity_player(scene)), str(free_port), "60")
+    assert facts["decisions"] > 60
+    assert facts["behaviors"] == list(EXPECTED[scene])[:1]
