@@ -34,12 +34,14 @@ class Known:
 
     readers: brains with specs, by wire name. announced: brains that were announced without agents; their observation
     specs come with their first agent. watched: names of brains that the player controls by itself (`is_training` false;
-    builds of Unity announce none of those). package_version: of the player; a sign of how its images are laid out.
+    builds of Unity announce none of those). tells_control: it has said `is_training` of a brain. package_version: of
+    the player; a sign of how its images are laid out.
     """
 
     readers: Mapping[str, RowReader] = field(default_factory=dict)
     announced: Mapping[str, ActionSpec] = field(default_factory=dict)
     watched: frozenset[str] = frozenset()
+    tells_control: bool = False
     package_version: str = ""
 
     @property
@@ -97,10 +99,17 @@ def decode_reply(
 
 
 def _with_watched(known: Known, announced: Iterable[pb.BrainParametersProto]) -> Known:
-    """With the brains of these that the player controls; one that was ours before stays ours."""
+    """With the brains of these that the player controls; one that was ours before stays ours.
+
+    On the wire false cannot be told from unset, and the released clients never look: it means something only from a
+    player that has said true of another brain.
+    """
+    tells = known.tells_control or any(each.is_training for each in announced)
+    if not tells:
+        return known
     ours = known.readers.keys() | known.announced.keys()
     names = {each.brain_name for each in announced if not each.is_training and each.brain_name not in ours}
-    return replace(known, watched=known.watched | names) if names else known
+    return replace(known, watched=known.watched | names, tells_control=True)
 
 
 def _learn(output: pb.UnityOutputProto, known: Known, place: Place) -> tuple[Known, tuple[BrainParameters, ...]]:

@@ -189,6 +189,19 @@ def test_a_brain_that_the_player_controls_is_not_ours_unless_all_are_played() ->
     assert (sorted(played.infos), played.new_watched) == (["Bot", "Own"], ())
 
 
+def test_a_player_that_never_says_is_training_is_trained_as_the_released_clients_would() -> None:
+    brains = simple_brain("One"), simple_brain("Two")
+    moments_of = [Moment(each, (simple_agent(each),)) for each in brains]
+    message = output_message(moments_of, announced=list(brains))
+    for proto in message.unity_output.rl_initialization_output.brain_parameters:
+        proto.is_training = False
+    reply, known = decode(message)
+    assert (list(reply.infos), reply.new_watched) == (["One", "Two"], ())
+    late = simple_brain("Late")
+    second, _ = decode(output_message([*moments_of, Moment(late, (simple_agent(late),))], announced=[late]), known)
+    assert (sorted(second.infos), second.new_watched) == (["Late", "One", "Two"], ())
+
+
 def test_goals_and_buffers_keep_their_type_and_properties() -> None:
     specs = ObservationSpec((3,), (1,), 1, "goal"), ObservationSpec((4, 2), (4, 1), 0, "buffer")
     brain = BrainParameters(BrainName("Bot"), specs, ActionSpec(1))
