@@ -18,6 +18,8 @@ def check_end(world: World) -> None:
             raise InvariantError("EXIT", f"a run ended by itself before it began: {status.exit_reason}")
         return
     _check_exit(world, status)
+    if any("did not stop in time" in line for line in world.lines) and not _is_slow(world):
+        raise InvariantError("EXIT", "EnvWorkers that answer were given up at the end")
     if "did not end in time" in status.cause and not world.faults.dropped and not world.faults.counts.get("controller"):
         raise InvariantError("EXIT", "the run was asked to end, and its controller had to be left behind")
     if status.exit_code == 4 or world.controller.core.state.ending is None:
@@ -52,6 +54,11 @@ def _check_exit(world: World, status: Status) -> None:
         raise InvariantError("EXIT", f"the run ended with {found}, expected one of {sorted(allowed)}: {status.cause}")
 
 
+def _is_slow(world: World) -> bool:
+    """True when players or parts may have been too slow for the end."""
+    return world.faults.hides_parts or "hang" in world.faults.counts
+
+
 def is_exact(world: World) -> bool:
     """True when no process was lost, no message either, and no step under way was given up."""
     gave_up = sum(each.engine.gave_up for each in world.engines if each.engine is not None)
@@ -66,6 +73,9 @@ def _check_totals(world: World) -> None:
     counted = [each.player.journal[-1] for each in world.seats]
     known = counters.agent_steps - base.agent_steps + sum(counters.lost.values()) - sum(base.lost.values())
     bound = counters.unreported_max - base.unreported_max
+    if world.scenario.scene.late_agents:
+        # A loss is bounded by the most agents known then; news of more of them may be under way, or be lost with it.
+        bound *= world.scenario.scene.agents
     if sum(counted) < known:
         raise InvariantError("LEDGER", f"players counted {sum(counted)} agent steps, the ledger {known}")
     if sum(counted) > known + bound and not world.faults.dropped:

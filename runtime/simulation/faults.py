@@ -51,7 +51,7 @@ class FaultMaker:
         self._makers: dict[FaultKind, Callable[[float], bool]] = {
             "player": self._player,
             "hang": self._hang,
-            "worker": lambda luck: self._kill("worker", luck),
+            "worker": self._worker,
             "holder": lambda luck: self._kill("holder", luck),
             "controller": lambda luck: self._kill("controller", luck),
             "pause": lambda luck: self._pause(luck, forever=False),
@@ -106,6 +106,26 @@ class FaultMaker:
         place = places[int(luck * len(places))]
         self._world.kill(place.role, place.generation, "it crashed")
         return True
+
+    def _worker(self, luck: float) -> bool:
+        """A worker dies; half the time one whose last messages are under way, and they may come late."""
+        if luck < 0.5:
+            return self._kill("worker", 2 * luck)
+        talking = [each for each in self._alive("worker") if self._unheard(each)]
+        if not talking:
+            return self._kill("worker", 2 * luck - 1)
+        index, rest = divmod((2 * luck - 1) * len(talking), 1.0)
+        place = talking[int(index)]
+        links = self._unheard(place)
+        self._world.kill(place.role, place.generation, "it crashed")
+        if rest < 0.7:
+            for link in links:
+                self._world.scheduler.clog(link, 0.1 * rest)
+        return True
+
+    def _unheard(self, place: Place) -> list[Link]:
+        controller = self._alive("controller")
+        return [each for each in place.outgoing.values() if each.queue and each.target in controller]
 
     def _crash_at_effect(self, luck: float) -> bool:
         places = [*self._alive("worker"), *self._alive("holder")]
@@ -186,21 +206,27 @@ class FaultMaker:
                 self._world.scheduler.clog(link, 0.01 + 2.0 * rest)
         return True
 
+    def _heads(self, luck: float, is_target: Callable[[object], bool]) -> tuple[Link, float] | None:
+        """A link at whose head waits a message of that sort, and what is left of the luck."""
+        links = [each for each in self._world.scheduler.ready if each.queue[0][3] and is_target(each.queue[0][1])]
+        if not links:
+            return None
+        index, rest = divmod(luck * len(links), 1.0)
+        return links[int(index)], rest
+
     def _duplicate(self, luck: float) -> bool:
         """The message at the head of a link comes twice: at once, behind what is under way, or some time later."""
-        chosen = self._link(luck)
+        chosen = self._heads(luck, lambda message: not isinstance(message, UNIQUE))
         if chosen is None:
             return False
-        queue = chosen[0].queue
-        item = queue[0]
-        if not item[3] or isinstance(item[1], UNIQUE):
-            return False
-        if chosen[1] < 0.3:
-            queue.appendleft(item)
-        elif chosen[1] < 0.5:
-            queue.append(item)
+        link, rest = chosen
+        item = link.queue[0]
+        if rest < 0.3:
+            link.queue.appendleft(item)
+        elif rest < 0.5:
+            link.queue.append(item)
         else:
-            self._world.scheduler.at(0.2 * (chosen[1] - 0.5) ** 2, self._send_again, chosen[0], item)
+            self._world.scheduler.at(0.2 * (rest - 0.5) ** 2, self._send_again, link, item)
         return True
 
     def _send_again(self, link: Link, item: Item) -> None:
@@ -209,17 +235,17 @@ class FaultMaker:
             self._world.scheduler.send(link, item)
 
     def _drop(self, luck: float) -> bool:
-        chosen = self._link(luck)
+        """The message at the head of a link is lost."""
+        is_lossy = self._world.scenario.is_lossy
+        chosen = self._heads(
+            luck, lambda message: not isinstance(message, NEEDED) if is_lossy else isinstance(message, DROPPABLE)
+        )
         if chosen is None:
             return False
         link = chosen[0]
-        item = link.queue[0]
-        is_lossy = self._world.scenario.is_lossy and not isinstance(item[1], NEEDED)
-        if not item[3] or not (is_lossy or isinstance(item[1], DROPPABLE)):
-            return False
-        self.dropped += not isinstance(item[1], DROPPABLE)
-        link.queue.popleft()
+        message = link.queue.popleft()[1]
         self._world.scheduler.cut(link, len(link.queue))
+        self.dropped += not isinstance(message, DROPPABLE)
         return True
 
     def _jump(self, luck: float) -> bool:

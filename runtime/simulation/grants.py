@@ -71,6 +71,13 @@ class GrantWatch:
         key = (block.env_id, block.incarnation)
         self._arrived[key] = max(self._arrived.get(key, 0), block.first_step + block.steps)
 
+    def waited_for(self, block: StepBlock) -> int | None:
+        """The step that is to come next of a block's environment; None for one that is lost, or was started again."""
+        key = (block.env_id, block.incarnation)
+        if key in self._lost or block.incarnation < self._newest.get(block.env_id, 0):
+            return None
+        return self._arrived.get(key, 0)
+
     def asked(self, message: ResetRequest | StopRequest) -> None:
         """The controller (or the launcher) asks for a reset, or for the end."""
         if isinstance(message, StopRequest):

@@ -15,6 +15,8 @@ from runtime.messages import (
     EnvReset,
     HolderRestarted,
     PlayerLost,
+    PolicyOverdue,
+    PolicyRequest,
     PolicyUpdate,
     ResetRequest,
     RestartDenied,
@@ -32,6 +34,7 @@ from runtime.messages import (
 from runtime.simulation.errors import InvariantError
 from runtime.simulation.grants import GrantWatch
 from runtime.simulation.players import SimPlayer
+from runtime.simulation.policies import PolicyWatch
 from runtime.simulation.restarts import RestartWatch
 from runtime.simulation.scenarios import Scenario
 
@@ -54,12 +57,15 @@ class Oracle:
         self.accepted: dict[tuple[int, int, int], int] = {}
         self.grants = GrantWatch(scenario)
         self.restarts = RestartWatch(scenario)
+        self.policies = PolicyWatch()
         self.told: list[Stopped] = []
         self.saves = 0
         self._arrived = 0
+        self._missing = 0
         self._accepted_agent_steps = 0
         self._accepted_env_steps = 0
         self._accepted_decisions = 0
+        self._told: dict[Key, int] = {}
         self._sent_upto: dict[Key, int] = {}
         self._lost_told: set[Key] = set()
         self._versions_of: dict[tuple[int, int, str], int] = {}
@@ -75,6 +81,8 @@ class Oracle:
             PlayerLost: self._loss_sent,
             Status: self._status_sent,
             Stopped: self._stopped_sent,
+            PolicyRequest: lambda source, _, message: self.policies.asked(source, message),
+            PolicyOverdue: lambda source, _, message: self.policies.overdue(source, message),
         }
 
     # ---- on the wire
@@ -94,8 +102,8 @@ class Oracle:
         elif isinstance(message, RestartPlayersRequest):
             self.restarts.planned()
 
-    def received(self, role: fx.Role, message: object) -> None:
-        """A message is handed to a part that lives."""
+    def received(self, name: str, role: fx.Role, message: object) -> None:
+        """A message is handed to a part that lives, in the process of this name."""
         if role == fx.CONTROLLER:
             if isinstance(message, StepsTaken):
                 for block in message.blocks:
@@ -106,9 +114,15 @@ class Oracle:
                 self.grants.heard(message)
         elif role == fx.SUPERVISOR and isinstance(message, PlayerLost):
             self.restarts.told(message)
+        elif isinstance(message, PolicyUpdate):
+            self.policies.came(name, message)
 
     def _arrive(self, block: StepBlock) -> None:
         key = (block.env_id, block.incarnation, block.first_step)
+        upto = self.grants.waited_for(block)
+        if upto is not None and upto < block.first_step:
+            journal = self.players[key[:2]].journal
+            self._missing += journal[block.first_step] - journal[upto]
         # What comes after the last word was written off with its grant.
         if key not in self.delivered and not self.told:
             self.delivered[key] = block.agent_steps
@@ -131,6 +145,10 @@ class Oracle:
             counted = (player.journal[end] - player.journal[first], player.decided[end] - player.decided[first])
             if (block.agent_steps, block.decisions) != counted:
                 raise InvariantError("ONCE", f"block {first} of {key} counts differently from its player: {counted}")
+            told = max(self._told.get(key, 0), player.waiting[0])
+            if any(count > told for count in player.waiting[first + 1 : end]):
+                raise InvariantError("BOUND", f"{key} steps on with more agents than the {told} that were told")
+            self._told[key] = max(told, player.waiting[end])
             for name, version in block.versions.items():
                 self._acted(key, name, version)
 
@@ -218,8 +236,9 @@ class Oracle:
         in_flight = self._arrived - self._accepted_agent_steps - lost
         if in_flight < 0 or (is_over and in_flight):
             raise InvariantError("LEDGER", f"{in_flight} agent steps are neither accepted nor lost ({lost} are)")
-        if counters.unreported_max < base.unreported_max:
-            raise InvariantError("LEDGER", f"the bound on unreported steps is {counters.unreported_max}")
+        if counters.unreported_max - base.unreported_max < self._missing:
+            text = f"the bound on unreported steps is {counters.unreported_max}, {self._missing} never came"
+            raise InvariantError("LEDGER", text)
 
     @property
     def is_whole(self) -> bool:

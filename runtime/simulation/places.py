@@ -97,7 +97,7 @@ class Place(Endpoint):
     def take(self, message: object, source: Place) -> None:
         """A message has arrived."""
         if self.is_alive:
-            self.world.oracle.received(self.role, message)
+            self.world.oracle.received(self.name, self.role, message)
             self.shell.receive(message, source)
 
     def introduced(self, role: fx.Role, address: Place) -> None:

@@ -42,11 +42,12 @@ def brain(name: str) -> BrainParameters:
 class Scene:
     """What the players of a run show.
 
-    agents: at most, and at the beginning. brains: wire names by agent (cyclic). late_brain: name that agents with odd
+    agents: at most; late_agents: how many of them come some steps after a reset. brains: wire names by agent (cyclic). late_brain: name that agents with odd
     numbers take from env step `late_at` on, empty for none. announces: brains are known from the handshake on.
     """
 
     agents: int = 2
+    late_agents: int = 0
     brains: tuple[str, ...] = ("Walker",)
     late_brain: str = ""
     late_at: int = 10
@@ -96,7 +97,8 @@ class _Agent:
 class SimPlayer:
     """One player of one incarnation. `reset` and `step` are exchanges.
 
-    journal: agent steps counted up to the end of each env step, 0 first; decided: the same for decisions.
+    journal: agent steps counted up to the end of each env step, 0 first; decided: the same for decisions. waiting: agents
+    that wait for a decision after each env step, after the reset first.
     """
 
     env_id: int
@@ -108,6 +110,7 @@ class SimPlayer:
     resets: int = 0
     journal: list[int] = field(default_factory=lambda: [0])
     decided: list[int] = field(default_factory=lambda: [0])
+    waiting: list[int] = field(default_factory=lambda: [0])
     _announced: set[str] = field(default_factory=set)
     _agents: list[_Agent] = field(default_factory=list)
     _answered: int = 0
@@ -126,7 +129,11 @@ class SimPlayer:
         self.resets += 1
         numbers = range(self.scene.agents)
         self._agents = [_Agent(each, self._wire(each), agent=100 * self.resets + each) for each in numbers]
-        return self._reply([self._go_on(each) for each in self._agents])
+        for one in self._agents[self.scene.agents - self.scene.late_agents :]:
+            one.away = 1 + one.number
+        rows = [self._go_on(each) for each in self._agents if not each.away]
+        self.waiting[0] = len(rows)
+        return self._reply(rows)
 
     def step(self, acts: list[Act]) -> Reply:
         """The rows after these actions, and brains not announced before."""
@@ -142,6 +149,7 @@ class SimPlayer:
         for one in self._agents:
             self._live(one, rows)
         self.journal[-1] += self._answered
+        self.waiting.append(sum(row.kind == _DECISION for row in rows))
         return self._reply(rows)
 
     def _live(self, one: _Agent, rows: list[Row]) -> None:

@@ -134,8 +134,10 @@ def _sized(rng: random.Random, seed: int, profile: Profile) -> Scenario:
 
 
 def _scene(rng: random.Random) -> Scene:
+    agents = rng.choice((1, 1, 2, 3))
     return Scene(
-        agents=rng.choice((1, 1, 2, 3)),
+        agents=agents,
+        late_agents=rng.choice((0, 0, agents - 1)),
         brains=rng.choice((("Walker",), ("Walker",), ("Walker", "Runner"), ("Walker?team=0", "Walker?team=1"))),
         late_brain=rng.choice(("", "", "Late")),
         late_at=rng.randint(1, 6),
@@ -211,7 +213,7 @@ def _with_option(scenario: Scenario, key: str, text: str) -> Scenario:
         case "agents":
             if int(text) < 1:
                 raise ValueError(text)
-            return replace(scenario, scene=replace(scenario.scene, agents=int(text)))
+            return replace(scenario, scene=replace(scenario.scene, agents=int(text), late_agents=0))
         case "brains" if text == "1":
             return replace(scenario, scene=replace(scenario.scene, brains=("Walker",), late_brain="", announces=True))
         case "strategy":

@@ -172,11 +172,12 @@ class ControllerShell:
         self._is_handling = True
         oracle, core = self._host.world.oracle, self.core
         while self._facts:
-            self._perform_all(core.handle(self._facts.popleft(), self._host.now_s))
-            if not self._facts:
-                oracle.ledger(core.state.counters)
+            effects = core.handle(self._facts.popleft(), self._host.now_s)
             if core.state.ending is not None:
                 oracle.grants.ending()
+            self._perform_all(effects)
+            if not self._facts:
+                oracle.ledger(core.state.counters)
         self._is_handling = False
 
     def _perform_all(self, effects: tuple[object, ...]) -> None:
