@@ -36,6 +36,7 @@ from runtime.players.factories import LinkExtras, player_factory
 from runtime.players.given_actions import by_brain, keeping, no_actions, rows_fitting, rows_from, with_row
 from runtime.players.guards import NonFinite
 from runtime.players.links import LinkLimits, PlayerHello, PlayerLink, PlayerReply
+from runtime.players.recording import RecordTo
 from runtime.players.side_channels import EngineSettings
 from runtime.players.versions import GEN1_VERSIONS
 
@@ -75,8 +76,9 @@ class UnityEnvironment(BaseUnityEnvironment, BaseEnv):
 
     worker_id numbers the environment and is added to base_port. seed goes to the player. timeout_wait bounds, in
     seconds, start-up and each exchange. args (or additional_args): for the player's command line. side_channels: for
-    this environment alone. nonfinite: what becomes of NaN and infinities, `refuse` or `zero`. Brains of players of
-    communicator 1.x are known after the first reset.
+    this environment alone. nonfinite: what becomes of NaN and infinities, `refuse` or `zero`. record: a new file for
+    every message, which `fake:replay?file=FILE` plays again. Brains of players of communicator 1.x are known after the
+    first reset.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class UnityEnvironment(BaseUnityEnvironment, BaseEnv):
         engine: EngineSettings | None = None,
         bind: str = "",
         nonfinite: NonFinite = "refuse",
+        record: str | Path | None = None,
     ) -> None:
         assignment = _assignment(file_name, worker_id, base_port, seed)
         self._worker_id = worker_id
@@ -116,7 +119,12 @@ class UnityEnvironment(BaseUnityEnvironment, BaseEnv):
             no_graphics_monitor=no_graphics_monitor,
             num_areas=num_areas,
             bind=bind,
-            extras=LinkExtras(nonfinite=nonfinite, watches=True, make_channels=lambda _: channels),
+            extras=LinkExtras(
+                nonfinite=nonfinite,
+                watches=True,
+                make_channels=lambda _: channels,
+                open_tap=None if record is None else _recording(str(record), file_name),
+            ),
         )
         limits = LinkLimits(start_timeout_s=timeout_wait, step_timeout_s=timeout_wait)
         self._link: PlayerLink | None = factory.open_link(assignment, limits)
@@ -306,6 +314,13 @@ class UnityEnvironment(BaseUnityEnvironment, BaseEnv):
             else:
                 actions[name] = self._set.get(name) or no_actions(brain, count)
         return actions
+
+
+def _recording(file: str, file_name: str | None) -> RecordTo:
+    """The recording of one player. Raises UsageError for a file that is there already, or for no folder."""
+    record_to = RecordTo(file=file, environments=1, first_incarnation=0, target=file_name or "Editor")
+    record_to.require_room()
+    return record_to
 
 
 def _assignment(file_name: str | None, worker_id: int, base_port: int | None, seed: int) -> EnvAssignment:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from fakeunity.cassettes.tape import open_cassette
-from runtime.errors import PlayerRefusalError
+from runtime.errors import PlayerRefusalError, UsageError
+from runtime.players.environment import UnityEnvironment
 from runtime.players.factories import LinkExtras, UnityPlayerFactory
 from runtime.players.recording import RecordTo
 from runtime.train import main
@@ -134,3 +135,18 @@ def test_a_player_process_leaves_with_exit_code_3_and_the_difference_in_its_last
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(PlayerRefusalError, match=r"(?s)exit code 4.*ends here.*the file was cut short after byte"):
         lived(replay.open_link(assignment(seed=7), LIMITS), 3)
+
+
+def test_an_environment_by_itself_records_too_and_hears_the_same_again(tmp_path: Path) -> None:
+    file = tmp_path / "run.cassette"
+
+    def rewards(url: str, **more: Any) -> list[list[float]]:  # `Any`: arguments of UnityEnvironment
+        with UnityEnvironment(url, seed=4, **more) as env:
+            infos = [env.reset(), *(env.step() for _ in range(20))]
+        return [info["Basic"].decisions.rewards.tolist() for info in infos]
+
+    then = rewards("fake:basic?link=memory&agents=2", record=file)
+    assert open_cassette(file).is_whole
+    assert rewards(f"fake:replay?link=memory&file={file}") == then
+    with pytest.raises(UsageError, match="there already"):
+        UnityEnvironment("fake:basic?link=memory", record=file)

@@ -1,0 +1,1 @@
+"""A trainer for small worlds with one discrete branch."""
