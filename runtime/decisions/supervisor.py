@@ -175,12 +175,14 @@ def _part_exited(state: SupervisorState, message: PartExited, now_s: float) -> t
     if role == CONTROLLER:
         return _end(state, _lost_controller(state, message.cause))
     if str(role) in state.stopped:
-        return warn(state, f"{name}: {message.cause}; it was not needed any more"), ()
+        # Its word to the controller may have died with it.
+        told: Effects = (Send(CONTROLLER, Stopped(run=state.options.run, part=str(role))),)
+        return warn(state, f"{name}: {message.cause}; it was not needed any more"), told
     if role == HOLDER:
         failed: object = HolderFailed(run=state.options.run, cause=message.cause)
     else:
         state, failed = _worker_failed(state, role, message.cause)
-    told: Effects = (Send(CONTROLLER, failed),)
+    told = (Send(CONTROLLER, failed),)
     if state.is_ending:
         return warn(state, f"{name}: {message.cause}; the run is ending"), told
     return _restart_part(state, role, message.cause, told, now_s)

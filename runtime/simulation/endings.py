@@ -48,7 +48,7 @@ def _check_exit(world: World, status: Status) -> None:
         allowed.add(("environment_failure", 3))
     if scenario.save_error_share:
         allowed.add(("storage_failure", 5))
-    if world.faults.counts.get("controller"):
+    if world.faults.counts.get("controller") or scenario.crash_kind == "controller":
         allowed.add(("trainer_failure", 4))
     if found not in allowed:
         raise InvariantError("EXIT", f"the run ended with {found}, expected one of {sorted(allowed)}: {status.cause}")

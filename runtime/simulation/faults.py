@@ -53,7 +53,7 @@ class FaultMaker:
             "hang": self._hang,
             "worker": self._worker,
             "holder": lambda luck: self._kill("holder", luck),
-            "controller": lambda luck: self._kill("controller", luck),
+            "controller": self._controller,
             "pause": lambda luck: self._pause(luck, forever=False),
             "freeze": lambda luck: self._pause(luck, forever=True),
             "crash at effect": self._crash_at_effect,
@@ -108,32 +108,45 @@ class FaultMaker:
         return True
 
     def _worker(self, luck: float) -> bool:
-        """A worker dies; half the time one whose last messages are under way, and they may come late."""
+        """A worker dies; half the time its last words to the controller are stuck by then, and come much later."""
         if luck < 0.5:
             return self._kill("worker", 2 * luck)
-        talking = [each for each in self._alive("worker") if self._unheard(each)]
-        if not talking:
+        links = [
+            (place, link)
+            for place in self._alive("worker")
+            for link in place.outgoing.values()
+            if isinstance(link.target, Place) and link.target.role.kind == "controller"
+        ]
+        if not links:
             return self._kill("worker", 2 * luck - 1)
-        index, rest = divmod((2 * luck - 1) * len(talking), 1.0)
-        place = talking[int(index)]
-        links = self._unheard(place)
-        self._world.kill(place.role, place.generation, "it crashed")
-        if rest < 0.7:
-            for link in links:
-                self._world.scheduler.clog(link, 0.1 * rest)
+        index, rest = divmod((2 * luck - 1) * len(links), 1.0)
+        place, link = links[int(index)]
+        self._world.scheduler.clog(link, 0.01 + 0.15 * rest)
+        self._world.scheduler.at(0.004, self._die_late, place)
         return True
 
-    def _unheard(self, place: Place) -> list[Link]:
-        controller = self._alive("controller")
-        return [each for each in place.outgoing.values() if each.queue and each.target in controller]
+    def _die_late(self, place: Place, _: object) -> None:
+        self._world.kill(place.role, place.generation, "it crashed")
 
     def _crash_at_effect(self, luck: float) -> bool:
         places = [*self._alive("worker"), *self._alive("holder")]
         if not places or (self._crashing is not None and self._crashing.is_alive):
             return False
         index, rest = divmod(luck * len(places), 1.0)
-        place = self._crashing = places[int(index)]
-        place.crash_after = int(rest * EFFECTS_MAX)
+        self.arm(places[int(index)], int(rest * EFFECTS_MAX))
+        return True
+
+    def arm(self, place: Place, effects: int) -> None:
+        """This process is to crash after so many effects more."""
+        self._crashing = place
+        place.crash_after = effects
+
+    def _controller(self, luck: float) -> bool:
+        """The controller dies, half the time between two effects."""
+        places = self._alive("controller")
+        if not places or luck < 0.5:
+            return self._kill("controller", luck)
+        self.arm(places[0], int((2 * luck - 1) * EFFECTS_MAX))
         return True
 
     def _pause(self, luck: float, *, forever: bool) -> bool:

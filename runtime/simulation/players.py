@@ -42,8 +42,9 @@ def brain(name: str) -> BrainParameters:
 class Scene:
     """What the players of a run show.
 
-    agents: at most; late_agents: how many of them come some steps after a reset. brains: wire names by agent (cyclic). late_brain: name that agents with odd
-    numbers take from env step `late_at` on, empty for none. announces: brains are known from the handshake on.
+    agents: at most; late_agents: how many of them come some steps after a reset. brains: wire names by agent (cyclic).
+    late_brain: name that agents with odd numbers take from env step `late_at` on, empty for none. announces: brains are
+    known from the handshake on.
     """
 
     agents: int = 2
@@ -97,8 +98,8 @@ class _Agent:
 class SimPlayer:
     """One player of one incarnation. `reset` and `step` are exchanges.
 
-    journal: agent steps counted up to the end of each env step, 0 first; decided: the same for decisions. waiting: agents
-    that wait for a decision after each env step, after the reset first.
+    journal: agent steps counted up to the end of each env step, 0 first; decided: the same for decisions. waiting:
+    agents that wait for a decision after each env step, after the reset first.
     """
 
     env_id: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from runtime.messages import PolicyOverdue, PolicyRequest, PolicyUpdate
 from runtime.simulation.errors import InvariantError
 
-# (process, behavior)
+# A process by its name, and a behavior.
 Key = tuple[str, str]
 
 

@@ -49,7 +49,8 @@ class Scenario:
     share of events before which a fault of a kind happens, while events are fewer than `safety_events`, and at most
     `faults_max` times. restart_envs_at, stop_at: agent steps, 0 for never. stop_event: a StopRequest comes then.
     update_s, save_s, start_s: durations to draw from, the first one being the ordinary one. save_error_share: saves
-    that fail. is_lossy: any message between parts may be dropped, which the transport promises not to do.
+    that fail. is_lossy: any message between parts may be dropped, which the transport promises not to do. crash_kind,
+    crash_effect: the first part of this kind crashes after so many effects.
     """
 
     profile: Profile
@@ -79,6 +80,8 @@ class Scenario:
     is_lossy: bool = False
     has_columns: bool = False
     resumes: bool = False
+    crash_kind: str = ""
+    crash_effect: int = 0
 
     @property
     def environments(self) -> int:

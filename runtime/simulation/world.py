@@ -171,6 +171,8 @@ class World:
             return
         place = Place(self, role, generation)
         self.children[role] = (generation, place)
+        if role.kind == self.scenario.crash_kind and not generation and not role.number:
+            self.faults.arm(place, self.scenario.crash_effect)
         place.addresses[fx.SUPERVISOR] = self.top
         self.scheduler.note(place.name, "starts")
         self.scheduler.send(self.scheduler.link(place, self.top), (self._greeted, place, None, False))

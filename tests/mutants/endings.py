@@ -37,7 +37,8 @@ ENDINGS: tuple[Mutant, ...] = (
         "freely_cuts_nothing",
         "asynchronous collection forgets to cut the trajectories of lost players",
         "collecting",
-        "effects: Effects = tuple(CutTrajectories(env_id) for env_id in sorted(state.cuts))\n    state = replace(state, cuts",
+        "effects: Effects = tuple(CutTrajectories(env_id) for env_id in sorted(state.cuts))\n"
+        "    state = replace(state, cuts",
         "effects: Effects = ()\n    state = replace(state, cuts",
     ),
     mutant(

@@ -58,8 +58,8 @@ GRANTS: tuple[Mutant, ...] = (
         "ready_twice",
         "a player that is announced twice is reset twice",
         "controller",
-        "if record is None or message.incarnation <= record.incarnation:\n        return _stale(state, message)\n    state, record = _successor(state, record, message)\n    record = replace(record, state=\"resetting\"",
-        "if record is None or message.incarnation < record.incarnation:\n        return _stale(state, message)\n    state, record = _successor(state, record, message)\n    record = replace(record, state=\"resetting\"",
+        "if record is None or message.incarnation <= record.incarnation:\n",
+        "if record is None or message.incarnation < record.incarnation:\n",
     ),
     mutant(
         "answers_of_anybody",
@@ -128,14 +128,16 @@ GRANTS: tuple[Mutant, ...] = (
         "policy_asked_once",
         "a policy that does not come is asked for once more and never again",
         "stepping",
-        '        Send(HOLDER, _request(state, name, version)),\n        SetTimer(("policy", name), POLICY_ASK_AGAIN_S),\n    ]',
+        "        Send(HOLDER, _request(state, name, version)),\n"
+        '        SetTimer(("policy", name), POLICY_ASK_AGAIN_S),\n    ]',
         "        Send(HOLDER, _request(state, name, version)),\n    ]",
     ),
     mutant(
         "policy_never_asked_again",
         "the timer of a policy that does not come asks nobody",
         "stepping",
-        '        Send(HOLDER, _request(state, name, version)),\n        SetTimer(("policy", name), POLICY_ASK_AGAIN_S),\n    ]',
+        "        Send(HOLDER, _request(state, name, version)),\n"
+        '        SetTimer(("policy", name), POLICY_ASK_AGAIN_S),\n    ]',
         '        SetTimer(("policy", name), POLICY_ASK_AGAIN_S),\n    ]',
     ),
     mutant(
@@ -219,7 +221,8 @@ GRANTS: tuple[Mutant, ...] = (
         "policy_wakes_nobody",
         "nobody steps when the policy that was waited for comes",
         "stepping",
-        "    state, effects = go_on(state, tuple(state.slots), now_s)\n    return state, (InstallPolicy(message), *cancel, *effects)",
+        "    state, effects = go_on(state, tuple(state.slots), now_s)\n"
+        "    return state, (InstallPolicy(message), *cancel, *effects)",
         "    return state, (InstallPolicy(message), *cancel)",
     ),
     mutant(
@@ -242,7 +245,9 @@ GRANTS: tuple[Mutant, ...] = (
         "an update is told to workers and never published",
         (
             Patch("controller", "        return state, (*published, *effects)  #", "        return state, effects  #"),
-            Patch("controller", "    return state, (*published, *again, *effects)", "    return state, (*again, *effects)"),
+            Patch(
+                "controller", "    return state, (*published, *again, *effects)", "    return state, (*again, *effects)"
+            ),
         ),
     ),
 )

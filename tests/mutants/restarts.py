@@ -30,7 +30,8 @@ RESTARTS: tuple[Mutant, ...] = (
         "all_pay_for_one",
         "all players are started again when one is lost",
         "supervisor",
-        "    start = StartPlayer(run=state.options.run, environment=_assignment(state, env_id))\n    return state, (Send(role, start), Send(CONTROLLER, start))",
+        "    start = StartPlayer(run=state.options.run, environment=_assignment(state, env_id))\n"
+        "    return state, (Send(role, start), Send(CONTROLLER, start))",
         "    return _restart_players(state)",
     ),
     mutant(
@@ -93,7 +94,7 @@ RESTARTS: tuple[Mutant, ...] = (
         "heartbeats_unheard",
         "a heartbeat does not end the silence",
         "supervisor_state",
-        "worker = getattr(message, \"worker\", -1)",
+        'worker = getattr(message, "worker", -1)',
         "worker = -1",
     ),
     mutant(
@@ -163,7 +164,7 @@ RESTARTS: tuple[Mutant, ...] = (
         "denied_without_cause",
         "a restart is denied while the budget is not spent",
         "restarts",
-        "        if limits.rate_max < 0:\n            return \"\"\n",
-        "        if limits.rate_max < 0:\n            return \"no\" if self.spent > 1 else \"\"\n",
+        '        if limits.rate_max < 0:\n            return ""\n',
+        '        if limits.rate_max < 0:\n            return "no" if self.spent > 1 else ""\n',
     ),
 )

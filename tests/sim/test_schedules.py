@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import get_args
 
+import pytest
+
 from runtime.decisions.effects import PlayerClosed, PlayerConnected, PlayerReplied
 from runtime.decisions.env_worker_state import TRANSITIONS, Phase
 from runtime.decisions.restarts import RestartLimits
@@ -118,6 +120,18 @@ def test_a_lost_controller_ends_the_run_and_says_that_the_last_save_stands() -> 
     reason, code, cause = ended(outcome)
     assert (reason, code) == ("trainer_failure", 4)
     assert "the last save stands" in cause
+
+
+@pytest.mark.parametrize("is_sync", [True, False], ids=["sync", "async"])
+@pytest.mark.parametrize("kind", ["worker", "holder", "controller"])
+def test_a_part_may_crash_between_any_two_of_its_effects(kind: str, *, is_sync: bool) -> None:
+    base = replace(draw(2, "quiet"), is_sync=is_sync, worker_envs=(2, 1), rates=(), resumes=True, checkpoint_interval=3)
+    for effect in range(1000):
+        outcome = simulate(replace(base, crash_kind=kind, crash_effect=effect))
+        assert outcome.failure is None, f"after effect {effect}: {outcome.failure}"
+        if not outcome.worlds[0].died:
+            break
+    assert 10 < effect < 999, "the run ended before it crashed, or it never ended"
 
 
 def test_profiles_are_drawn_in_turn() -> None:
