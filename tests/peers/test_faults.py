@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,8 @@ SCRIPTS = {"client-1.1.0": "wronged_client.py", "client-0.9.3": "wronged_old_cli
 SCRIPTS["client-0.8.2"] = SCRIPTS["client-0.9.3"]
 VERSIONS = {"client-1.1.0": "1.5.0", "client-0.9.3": "API-9", "client-0.8.2": "API-8"}
 CASES = [(client, case) for client, table in TABLES.items() for case in table]
+# More than the scripts let their clients wait.
+OUTWAITED_S = 20.0
 Document = dict[str, Any]  # JSON: what the script prints
 
 
@@ -56,6 +59,34 @@ def test_a_released_client_shows_what_it_is_known_to_show_of_a_fault(
     assert noted["left"] == case.left
     for fault in parse_plan(case.fault).faults if case.is_seen else ():
         assert f"as ordered: {fault}" in written, "the fault has not happened"
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    ("client", "fault"),
+    [("client-1.1.0", "crash@exchange=1"), ("client-0.9.3", "crash@step=2"), ("client-0.8.2", "hang@step=2")],
+)
+def test_where_the_table_says_that_a_client_waits_for_ever_it_outwaits_its_own_patience(
+    client: str, fault: str, fake_unity_player: Callable[..., Path], free_port: int, tmp_path: Path
+) -> None:
+    if not interpreter(client):
+        pytest.skip(f"FAKEUNITY_PEERS names no folder with {client}, as tests/peers/build_peer.py builds it")
+    assert fault.partition("=2")[0] in UNDEFINED[client]
+    file = fake_unity_player("basic", agents=AGENTS, protocol=VERSIONS[client], fault=fault)
+    script = str(Path(__file__).with_name(SCRIPTS[client]))
+    process = subprocess.Popen(
+        [interpreter(client), script, str(file), str(free_port), str(STEPS), str(tmp_path), ""],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    )
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=OUTWAITED_S)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=CLIENT_TIMEOUT_S)
 
 
 @pytest.mark.parametrize("client", TABLES)
