@@ -20,13 +20,14 @@ TABLE, FOLDED, FLAMES = "profile.txt", "profile.folded", "profile.svg"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessProfile:
-    """What was seen of one process. stacks: (thread, stack) -> number of looks."""
+    """What was seen of one process. threads: seconds on a core; stacks: (thread, stack) -> number of looks."""
 
     role: str
     pid: int
     seconds: float
     cpu_seconds: float
     looks: int
+    threads: Mapping[str, float]
     sent: Mapping[str, Sent]
     stacks: Mapping[tuple[str, Stack], int]
 
@@ -44,6 +45,7 @@ def read_profiles(folder: Path) -> list[ProcessProfile]:
                     seconds=document["seconds"],
                     cpu_seconds=document["cpu_seconds"],
                     looks=document["looks"],
+                    threads=document["threads"],
                     sent={name: Sent(*pair) for name, pair in document["sent"].items()},
                     stacks={(thread, tuple(stack)): count for thread, stack, count in document["stacks"]},
                 )
@@ -70,7 +72,9 @@ def table(profiles: Iterable[ProcessProfile]) -> str:
     lines = []
     for each in profiles:
         lines.append(f"{each.role} (pid {each.pid}): {each.seconds:.1f} s, of which {each.cpu_seconds:.1f} s on a core")
-        lines += [f"  {thread:24} {_shares(labels, each.looks)}" for thread, labels in _threads(each)]
+        for thread, labels in _threads(each):
+            on_core = f"{each.threads[thread]:.1f} s" if thread in each.threads else ""
+            lines.append(f"  {thread:22} {on_core:>8} {_shares(labels, each.looks)}")
         for name, sent in sorted(each.sent.items(), key=lambda item: -item[1].size):
             lines.append(f"  sent {name}: {sent.messages} messages, {sent.size:,} bytes")
     return "\n".join(lines) + "\n"

@@ -6,6 +6,7 @@ waiting, one that runs C code without the interpreter's lock is seen in the Pyth
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -14,6 +15,8 @@ import time
 from collections import Counter
 from pathlib import Path
 from types import CodeType, FrameType
+
+import psutil
 
 from runtime.profiling.traffic import TRAFFIC
 
@@ -43,6 +46,7 @@ class Sampler:
         self._names: dict[CodeType, str] = {}
         self._began_s = time.monotonic()
         self._looks = 0
+        self._threads: dict[str, float] = {}
         self._switch_s = sys.getswitchinterval()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="profiler", daemon=True)
@@ -63,12 +67,14 @@ class Sampler:
 
     def write(self) -> None:
         """Replace the file by what was seen so far. A folder that is gone or full is not this run's trouble."""
+        self._threads |= _cpu_seconds_of_threads()  # those that have ended since stay as they were
         document = {
             "role": self._role,
             "pid": os.getpid(),
             "seconds": time.monotonic() - self._began_s,
             "cpu_seconds": time.process_time(),
             "looks": self._looks,
+            "threads": self._threads,
             "sent": {name: list(sent) for name, sent in TRAFFIC.sent().items()},
             "stacks": [[thread, list(stack), count] for (thread, stack), count in list(self._seen.items())],
         }
@@ -105,6 +111,18 @@ class Sampler:
             found.append(name)
             frame = frame.f_back
         return tuple(reversed(found))
+
+
+def _cpu_seconds_of_threads() -> dict[str, float]:
+    """What each of Python's threads has spent on a core, by name; empty where the system does not tell."""
+    names = {thread.native_id: thread.name for thread in threading.enumerate()}
+    spent: dict[str, float] = {}
+    with contextlib.suppress(psutil.Error, OSError):
+        for each in psutil.Process().threads():
+            if each.id in names:
+                name = names[each.id]
+                spent[name] = spent.get(name, 0.0) + each.user_time + each.system_time
+    return spent
 
 
 _OF_THIS_PROCESS: list[Sampler] = []

@@ -81,7 +81,10 @@ def profile(role: str, stacks: dict[tuple[str, tuple[str, ...]], int]) -> Proces
     """What a process could have written."""
     looks = max(stacks.values(), default=1)
     sent = {"StepsTaken": Sent(3, 1_500)}
-    return ProcessProfile(role=role, pid=7, seconds=2.0, cpu_seconds=1.0, looks=looks, sent=sent, stacks=stacks)
+    threads = {"EnvWorker 0": 0.75}
+    return ProcessProfile(
+        role=role, pid=7, seconds=2.0, cpu_seconds=1.0, looks=looks, threads=threads, sent=sent, stacks=stacks
+    )
 
 
 def test_the_table_tells_shares_of_a_threads_time_and_what_was_sent() -> None:
@@ -90,7 +93,7 @@ def test_the_table_tells_shares_of_a_threads_time_and_what_was_sent() -> None:
     idle = ("dead-man", ("runtime.actors.deathwatch:_DeadMan._wait",))
     each = profile("EnvWorker 0", {acting: 25, waiting: 75, idle: 100})
     text = table([each])
-    assert "wait 75.0%, act 25.0%" in text
+    assert "EnvWorker 0               0.8 s wait 75.0%, act 25.0%" in text
     assert "dead-man" not in text
     assert "sent StepsTaken: 3 messages, 1,500 bytes" in text
     assert folded([each]) == [(("EnvWorker 0", "EnvWorker 0", "runtime.acting.replica:PolicyReplica.act"), 25)]
