@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND_TIMEOUT_S = 300
 PACKAGES = ("runtime", "trainers", "fakeunity")
-MODULES = ("fakeunity", "fakeunity.testing.plugin", "runtime.settings")
+MODULES = ("fakeunity", "fakeunity.testing.plugin", "fakeunity.testing.checks", "runtime.settings")
 
 
 def run(command: Sequence[str | Path], folder: Path) -> None:
