@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TextIO
 
 from rich.console import Console as RichConsole
@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from runtime.reporting.lines import printable
+from runtime.reporting.lines import losses_text, printable
 
 FAULTS_SHOWN = 5
 
@@ -47,7 +47,10 @@ class EnvironmentView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressView:
-    """A run at one moment. faults: lines about what went wrong, oldest first."""
+    """A run at one moment. faults: lines about what went wrong, oldest first.
+
+    lost_steps: agent steps by reason. unreported_steps_max: of those that killed processes could no longer tell.
+    """
 
     run_id: str
     elapsed_s: float
@@ -57,6 +60,8 @@ class ProgressView:
     brains: Sequence[BrainView] = ()
     environments: Sequence[EnvironmentView] = ()
     faults: Sequence[str] = ()
+    lost_steps: Mapping[str, int] = field(default_factory=dict)
+    unreported_steps_max: int = 0
 
 
 class _Terminal(RichConsole):
@@ -132,14 +137,16 @@ class Console:
 
 
 def rendered(view: ProgressView) -> RenderableType:
-    """The view as tables: the run, its behaviors, its environments, the last faults."""
+    """The view as tables: the run, its behaviors, its environments, what was lost, the last faults."""
     head = Text(
         f"{printable(view.run_id)}: {view.agent_steps} agent steps, {view.env_steps} environment steps, "
         f"{view.steps_per_s:.0f} steps/s, {view.elapsed_s:.0f} s",
         style="bold",
     )
     faults = [Text(printable(fault), style="yellow") for fault in view.faults[-FAULTS_SHOWN:]]
-    return Group(head, _brains(view.brains), _environments(view.environments), *faults)
+    losses = losses_text(view.lost_steps, view.unreported_steps_max)
+    lost = [Text(losses, style="yellow")] if losses else []
+    return Group(head, _brains(view.brains), _environments(view.environments), *lost, *faults)
 
 
 def _brains(brains: Sequence[BrainView]) -> Table:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime.decisions.controller_state import ControllerState
+from runtime.decisions.ledger import Counters
 from runtime.experience.stats import Stat
 from runtime.learner import BrainProgress, SaveJob, Summary
 from runtime.recording_options import RecordingOptions
@@ -93,8 +94,8 @@ class RunRecorder:
         if self._first_step_s is None:
             self._first_step_s = self.elapsed_s()
 
-    def add_summaries(self, summaries: Sequence[Summary]) -> None:
-        """Events and a progress line for each."""
+    def add_summaries(self, summaries: Sequence[Summary], counters: Counters) -> None:
+        """Events and a progress line for each. counters: of the whole run, as of now."""
         for each in summaries:
             line = progress_line(
                 each.behavior,
@@ -107,16 +108,16 @@ class RunRecorder:
             )
             self.say(line)
             if self._options.is_training:
-                self._write_events(each)
+                self._write_events(each, losses(counters))
 
     def add_stats(self, stats: Sequence[Stat]) -> None:
         """What players reported: it goes into the next events of every behavior."""
         self._stats.add(stats)
 
-    def _write_events(self, summary: Summary) -> None:
+    def _write_events(self, summary: Summary, lost: Mapping[str, float]) -> None:
         told = self._stats.take(summary.behavior)
         writer = self._writer(summary.behavior)
-        values = {**told.scalars, **summary.values}
+        values = {**told.scalars, **summary.values, **lost}
         writer.add(summary.step, values, now_s=time.time(), histograms=told.histograms)
 
     def _writer(self, behavior: str) -> EventWriter:
@@ -235,6 +236,14 @@ class RunRecorder:
             if text not in self._warned:
                 self._warned.add(text)
                 self._warn(text)
+
+
+def losses(counters: Counters) -> dict[str, float]:
+    """What the whole run has lost so far, in agent steps, by the tag that it has in TensorBoard; nothing that is 0."""
+    lost = {f"Runtime/Lost Steps/{reason}": float(count) for reason, count in counters.lost.items() if count}
+    if counters.unreported_max:
+        lost["Runtime/Unreported Steps Max"] = float(counters.unreported_max)
+    return lost
 
 
 def _version(package: str) -> str:

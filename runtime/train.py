@@ -17,6 +17,7 @@ from typing import NoReturn
 from runtime.errors import TrainingError
 from runtime.messages import Status
 from runtime.progress import BrainView, Console, EnvironmentView, ProgressView
+from runtime.reporting.lines import losses_text
 from runtime.session import TrainingSession
 from runtime.settings import RunSettings, Surroundings, parse_run_settings
 from runtime.settings.model import Editor
@@ -232,6 +233,8 @@ class Training:
                 for each in status.environments
             ],
             faults=self._faults,
+            lost_steps=status.lost_steps,
+            unreported_steps_max=status.unreported_steps_max,
         )
 
     def _ended(self, status: Status | None) -> int:
@@ -250,6 +253,9 @@ class Training:
             self._console.warning(
                 f"{status.replaced_numbers} numbers of players were not finite and became 0 (--not-finite zero)."
             )
+        losses = losses_text(status.lost_steps, status.unreported_steps_max)
+        if losses:
+            self._console.warning(f"{losses} (summary.json: lost_steps, unreported_steps_max).")
         for each in status.brains:
             mean = "no episode finished" if each.mean_reward is None else f"mean reward {each.mean_reward:.3f}"
             self._console.line(

@@ -217,7 +217,7 @@ class ControllerPart:
             self._facts.append(fx.LearnerFailed(str(error), 3 if isinstance(error, PlayerError) else error.exit_code))
         self._cut_idle()
         summaries = learner.take_summaries()
-        self._recorder.add_summaries(summaries)
+        self._recorder.add_summaries(summaries, self._the_core.state.counters)
         self._facts.append(fx.BlocksAccepted(learner.progress(), has_summaries=bool(summaries)))
         self._recorder.clock.add("accept", time.monotonic() - began_s)
 

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 def printable(text: str) -> str:
     """The text with everything escaped that could move a cursor, break a line or cannot be encoded."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def losses_text(lost_steps: Mapping[str, int], unreported_max: int) -> str:
+    """What a run has lost, in agent steps by reason; empty when it lost nothing.
+
+    unreported_max: of steps that killed processes could no longer tell, at most.
+    """
+    parts = [f"{count} {printable(reason)}" for reason, count in sorted(lost_steps.items()) if count]
+    if unreported_max:
+        parts.append(f"at most {unreported_max} unreported")
+    return f"lost agent steps: {', '.join(parts)}" if parts else ""
 
 
 def progress_line(

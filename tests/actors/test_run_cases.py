@@ -122,8 +122,10 @@ def test_c03_a_killed_worker_is_rebuilt_also_when_it_is_the_only_one(tmp_path: P
         assert run.wait(RUN_S_MAX) == 0, run.text
         summary = run.summary()
         assert summary["workers"] == {"0": 1}
-        known = summary["agent_steps"] + sum(summary["lost_steps"].values())
+        lost = sum(summary["lost_steps"].values())
+        known = summary["agent_steps"] + lost
         assert known <= players_count(journal).agent_steps <= known + summary["unreported_steps_max"]
+        assert ("lost agent steps: " in run.text) == bool(lost + summary["unreported_steps_max"])
 
 
 def test_c05_what_a_player_raises_is_shown_with_its_number_and_ends_the_run_without_restarts(tmp_path: Path) -> None:

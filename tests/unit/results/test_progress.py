@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console as RichConsole
 
 from runtime.progress import BrainView, Console, EnvironmentView, ProgressView, rendered
-from runtime.reporting.lines import progress_line
+from runtime.reporting.lines import losses_text, progress_line
 
 VIEW = ProgressView(
     run_id="basic",
@@ -33,6 +33,8 @@ VIEW = ProgressView(
         EnvironmentView(env_id=1, state="[bold]restarting", incarnation=2, pid=None, restarts=1),
     ],
     faults=[f"fault {n}" for n in range(9)],
+    lost_steps={"stale": 3, "gap": 12},
+    unreported_steps_max=40,
 )
 
 
@@ -79,6 +81,19 @@ def test_inference_is_not_training() -> None:
     assert line.endswith(". Not Training.")
 
 
+@pytest.mark.parametrize(
+    ("lost", "unreported", "text"),
+    [
+        ({}, 0, ""),
+        ({"stale": 0}, 0, ""),
+        ({"stale": 7}, 0, "lost agent steps: 7 stale"),
+        ({}, 5, "lost agent steps: at most 5 unreported"),
+    ],
+)
+def test_only_a_run_that_lost_steps_says_so(lost: dict[str, int], unreported: int, text: str) -> None:
+    assert losses_text(lost, unreported) == text
+
+
 @given(st.text())
 def test_no_name_breaks_the_line(name: str) -> None:
     line = progress_line(name, step=1, elapsed_s=1.0, mean_reward=None, std_reward=None)
@@ -123,6 +138,7 @@ def test_the_table_shows_versions_environments_and_the_last_faults() -> None:
     assert re.search(r"Basic\\n\\x1b\[2J +800 +16000 +0\.930 +- +v7 +v6", text)
     assert re.search(r"0 +stepping +1 +4711 +0", text)
     assert re.search(r"1 +\[bold\]restarting +2 +- +1", text)
+    assert "lost agent steps: 12 gap, 3 stale, at most 40 unreported\n" in text
     assert "fault 8" in text
     assert "fault 3" not in text
     assert "\x1b" not in text
