@@ -45,12 +45,14 @@ def admit(state: ControllerState, block: StepBlock) -> Decision:
         return replace(state, counters=state.counters.drop("StepsTaken")), ()
     if verdict == "accept" and not state.options.is_sync and _lag(state, block) > LAG_MAX:
         verdict = "stale"
-    is_late = record.state not in {"stepping", "ready"} or block.incarnation != record.incarnation
+    # The last save holds what was accepted before it, and the ledger must not say more.
+    is_saved = state.phase is ControllerPhase.SAVING
+    is_late = is_saved or record.state not in {"stepping", "ready"} or block.incarnation != record.incarnation
     if is_late:
         # It was written off with its whole grant unreported; what it says now is known.
         known = min(block.agent_steps, state.counters.unreported_max)
         state = replace(state, counters=state.counters.leave_unreported(-known))
-        verdict = verdict if block.env_id in state.cuts else "stale"
+        verdict = verdict if block.env_id in state.cuts and not is_saved else "stale"
     state = replace(
         state,
         envs={**state.envs, block.env_id: seen_block(record, block)},

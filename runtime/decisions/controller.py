@@ -198,7 +198,8 @@ def _worker_ready(state: ControllerState, message: WorkerReady) -> Decision:
         train_mode=state.options.train_mode,
     )
     if state.ending is not None:
-        return _with_env(state, record), ()
+        # It was not known when the others were asked.
+        return _with_env(state, record), (end.ask_to_stop(state, state.ending, message.worker),)
     state = _with_env(replace(state, stopped=state.stopped - {message.worker}), record)
     # The round may have waited for nobody but its predecessor.
     state, effects = go_on_collecting(state)

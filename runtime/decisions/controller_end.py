@@ -107,10 +107,9 @@ def begin_end(state: ControllerState, ending: Ending) -> Decision:
         return state, ()
     deadline_s = state.options.stop_deadline_s
     state = replace(state, ending=ending, phase=ControllerPhase.STOPPING)
+    asked = tuple(ask_to_stop(state, ending, worker) for worker in sorted(state.workers))
     # What made a run fail is shown with its end, once.
     told: Effects = (Report("note", ending.cause),) if ending.cause and not ending.exit_code else ()
-    stop = StopRequest(run=state.options.run, reason=ending.reason, saves=ending.saves, deadline_s=deadline_s / 2)
-    asked = tuple(Send(worker_role(worker), stop) for worker in sorted(state.workers))
     blocks = tuple(block for env_id in sorted(state.round_blocks) for block in state.round_blocks[env_id])
     accepted: Effects = ()
     if blocks:
@@ -125,6 +124,13 @@ def begin_end(state: ControllerState, ending: Ending) -> Decision:
     )
     state, effects = go_on_ending(state)
     return state, (*told, *asked, *accepted, *timers, *effects)
+
+
+def ask_to_stop(state: ControllerState, ending: Ending, worker: int) -> Send:
+    """The effect that asks one EnvWorker to end."""
+    deadline_s = state.options.stop_deadline_s / 2
+    stop = StopRequest(run=state.options.run, reason=ending.reason, saves=ending.saves, deadline_s=deadline_s)
+    return Send(worker_role(worker), stop)
 
 
 def worker_stopped(state: ControllerState, message: Stopped) -> Decision:

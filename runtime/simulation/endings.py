@@ -46,6 +46,8 @@ def _check_exit(world: World, status: Status) -> None:
         allowed.add(("interrupted", 130))
     if world.oracle.restarts.denied:
         allowed.add(("environment_failure", 3))
+    if world.faults.dropped:
+        allowed.add(("trainer_failure", 4))  # its last word was lost
     if scenario.save_error_share:
         allowed.add(("storage_failure", 5))
     if world.faults.counts.get("controller") or scenario.crash_kind == "controller":

@@ -23,7 +23,6 @@ from runtime.decisions.effects import (
     WriteSummary,
 )
 from runtime.messages import (
-    ResetRequest,
     RestartDenied,
     StepGrant,
     Stopped,
@@ -281,12 +280,22 @@ def test_a_player_lost_at_the_end_is_bounded() -> None:
 def test_players_and_brains_that_appear_at_the_end_are_known_and_not_used() -> None:
     bench = in_round(2)
     bench.take(stop_request(), player_lost(0))
-    assert not sent(bench.take(worker_ready(0, 1)), ResetRequest)
+    # Its worker may not have been known when the others were asked to stop.
+    assert [type(each) for each in sent(bench.take(worker_ready(0, 1)), object)] == [StopRequest]
     effects = bench.take(brains_found("Late"))
     assert of_type(effects, AddBrain)
     assert not of_type(effects, WarmUp)
     assert not sent(effects, StepGrant)
     assert accepted_in(bench.take(steps_taken(block(1, steps=1, pending={"Late": 1})))) == [(1, 0)]
+
+
+def test_steps_that_come_while_the_last_save_is_written_are_declared_lost() -> None:
+    bench = in_round(2)
+    bench.take(player_lost(0, unreported=3), stop_request(), WORKER_STOPPED)
+    assert bench.state.phase is ControllerPhase.SAVING
+    assert accepted_in(bench.take(steps_taken(block(0, steps=1, agent_steps=2)))) == []
+    counters = bench.state.counters
+    assert (counters.env_steps, counters.lost, counters.unreported_max) == (0, {"stale": 2}, 1)
 
 
 def test_a_worker_that_stops_before_the_end_is_remembered() -> None:
