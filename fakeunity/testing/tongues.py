@@ -103,8 +103,10 @@ def heard_hello(call: bytes | None) -> tuple[Hello, Tongue]:
     known = PROTOCOLS.get(version)
     require(known is not None or version.startswith("1."), "version", repr(version))
     if known is not None and known.is_gen1:
-        old = pb1.UnityMessage.FromString(call or b"").unity_output.rl_initialization_output
-        return Hello(version, frozenset(), tuple(_brain(each) for each in old.brain_parameters)), Gen1Tongue()
+        old = pb1.UnityMessage()
+        _parse(old, call or b"", "hello")
+        brains = old.unity_output.rl_initialization_output.brain_parameters
+        return Hello(version, frozenset(), tuple(_brain(each) for each in brains)), Gen1Tongue()
     capabilities = frozenset(name for name in CAPABILITIES if getattr(told.capabilities, name))
     if known is not None:
         late = sorted(capabilities - set(known.capabilities()))

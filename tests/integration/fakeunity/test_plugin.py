@@ -1,7 +1,6 @@
 """Test sessions of other projects: our fixtures are there, and a failing test says how to replay it."""
 
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -44,34 +43,21 @@ def session(folder: Path, *arguments: str) -> str:
     return ran.stdout + ran.stderr
 
 
-def given(output: str) -> str:
-    found = re.search(r"given \d+ and [^\n'\"]+", output)
-    assert found is not None, output
-    return found[0]
-
-
-def test_the_line_that_a_failing_test_prints_replays_it(tmp_path: Path) -> None:
-    first = session(tmp_path)
-    line = next(line for line in first.splitlines() if line.startswith("replay: pytest"))
-    node_id, seed, fault = shlex.split(line)[2:]
-    assert node_id == "test_theirs.py::test_something"
-    assert seed.startswith("--fakeunity-seed=")
-    assert fault.startswith("--fakeunity-fault=")
-    assert f"player: {sys.executable} -m fakeunity basic --agents=2" in first
-    again = session(tmp_path, node_id, seed, fault)
-    assert given(again) == given(first)
-    assert given(session(tmp_path, node_id, seed)) == given(first), "the seed draws the faults"
-    other = session(tmp_path, node_id, seed, "--fakeunity-fault=crash@close")
-    assert "crash:how=1@close" in given(other)
-
-
-def test_a_test_without_our_fixtures_is_left_as_it_is_and_no_player_stays(tmp_path: Path) -> None:
+def test_a_failing_test_prints_the_line_that_replays_it_and_leaves_no_player(tmp_path: Path) -> None:
     output = session(tmp_path)
-    assert output.count("replay: pytest") == 2
-    assert "test_nothing_of_ours" not in "".join(line for line in output.splitlines() if line.startswith("replay:"))
+    lines = [shlex.split(line) for line in output.splitlines() if line.startswith("replay: pytest")]
+    assert [line[2] for line in lines] == ["test_theirs.py::test_something", "test_theirs.py::test_a_process"], output
+    node_id, seed, fault = lines[0][2:]
+    number = seed.removeprefix("--fakeunity-seed=")
+    plan = drawn_plan(int(number), ("crash", "hang"), phases=("step",), numbers_max=900)
+    assert fault == f"--fakeunity-fault={plan}"
+    assert f"given {number} and {plan}" in output
+    assert f"player: {sys.executable} -m fakeunity basic --agents=2" in output
     assert "still alive" in output
-    pid = int((tmp_path / "t" / "pid").read_text())
-    assert not Path(f"/proc/{pid}").exists()
+    assert not Path(f"/proc/{(tmp_path / 't' / 'pid').read_text()}").exists()
+
+    again = session(tmp_path, node_id, seed, "--fakeunity-fault=crash@close")
+    assert f"given {number} and crash:how=1@close" in again
 
 
 def test_a_drawn_plan_is_that_of_its_seed_and_of_the_verbs() -> None:

@@ -1,14 +1,21 @@
 """The check of players passes every scene in every generation, and each of its rules has a player that breaks it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from fakeunity.faults.clock import CrashOrderedError
+from fakeunity.faults.plan import FaultPlan
+from fakeunity.faults.verbs import VERBS
 from fakeunity.memory import MemoryPlayer, open_player
 from fakeunity.protocols import since
 from fakeunity.scenes.catalogue import SCENES
 from fakeunity.spec import parse_url
 from fakeunity.testing.checks import PLAYER_RULES, ConformanceError, Talks, check_player
+from fakeunity.testing.strategies import fault_plans
 from runtime.players.wire import communicator_pb2 as pb
 
 Bend = Callable[[int, pb.UnityMessageProto], None]
@@ -144,3 +151,47 @@ def test_players_of_the_old_generation_are_found_too(fault: str) -> None:
 
 def test_a_player_that_does_not_repeat_itself_passes_where_it_need_not() -> None:
     assert check_player(forgetful(), steps=20, is_repeatable=False).messages == 22
+
+
+@given(fault_plans(verbs=[name for name, verb in VERBS.items() if not verb.needs_process], numbers_max=12), st.data())
+def test_whatever_a_player_does_wrong_the_check_passes_or_names_a_rule(plan: FaultPlan, data: st.DataObject) -> None:
+    version = data.draw(st.sampled_from(["API-8", "1.0.0", "1.5.0"]))
+    spec = replace(parse_url(f"fake:masked?agents=2&protocol={version}"), faults=plan)
+    try:
+        check_player(lambda: open_player(spec), steps=12)
+    except ConformanceError as error:
+        broken = error.rule
+    except CrashOrderedError:
+        broken = "crash"
+    else:
+        return
+    assert broken in PLAYER_RULES or any(fault.verb == broken for fault in plan.faults)
+
+
+class Says:
+    """Says the same whatever it hears."""
+
+    def __init__(self, call: bytes) -> None:
+        self._call = call
+
+    def exchange(self, request_reply: bytes | None) -> bytes | None:
+        """These bytes."""
+        return self._call
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+def test_a_hello_that_only_its_own_generation_cannot_read_is_no_hello() -> None:
+    """Reset parameters, which came later to mean nothing, of two bytes that are no message."""
+    told = "1205" + b"API-8".hex() + "3202ffff"
+    output = f"12{len(told) // 2:02x}" + told
+    with pytest.raises(ConformanceError) as caught:
+        check_player(lambda: Says(bytes.fromhex(f"0a0308c80112{len(output) // 2:02x}" + output)))
+    assert caught.value.rule == "hello"
+
+
+@given(st.sampled_from([b"", bytes.fromhex("0a0308c801")]), st.binary(max_size=60))
+def test_any_bytes_are_judged(header: bytes, body: bytes) -> None:
+    with pytest.raises(ConformanceError):
+        check_player(lambda: Says(header + body), steps=2)
