@@ -10,6 +10,7 @@ import cloudpickle
 
 from runtime.actors.composition import RunPlan
 from runtime.actors.controller_start import ControllerStart
+from runtime.decisions.collecting import ASYNC_SHARES
 from runtime.decisions.controller_state import ControllerOptions
 from runtime.decisions.restarts import RestartLimits
 from runtime.decisions.supervisor import SupervisorOptions
@@ -198,7 +199,8 @@ def controller_start(launch: Launch, *, workers: int) -> ControllerStart:
         environments=env.num_envs,
         is_sync=is_sync,
         is_training=is_training,
-        block_steps_max=BLOCK_STEPS_MAX,
+        # An asynchronous block is a share of this.
+        block_steps_max=BLOCK_STEPS_MAX if is_sync else ASYNC_SHARES * BLOCK_STEPS_MAX,
         stop_at=settings.stop_at,
         restart_envs_at=settings.restart_envs_at,
         parameters=environment_parameters(settings),

@@ -148,6 +148,9 @@ def due_updates(state: ControllerState) -> tuple[str, ...]:
     )
 
 
+ASYNC_SHARES = 4
+
+
 def _can_begin(state: ControllerState) -> bool:
     records = state.envs.values()
     if state.waits_for_all:
@@ -178,14 +181,14 @@ def planned_steps(state: ControllerState, ready: list[EnvRecord]) -> int:
     target = options.stop_at
     if options.restart_envs_at is not None and not state.has_restarted_envs:
         target = options.restart_envs_at
-    steps = round_steps(
+    return round_steps(
         state.progress,
         [each.pending for each in ready],
         steps_max=options.block_steps_max,
         until_agent_steps=target,
         agent_steps=state.counters.agent_steps,
+        shares=1 if options.is_sync else ASYNC_SHARES,
     )
-    return steps if options.is_sync else max(1, steps // 4)
 
 
 def grants(state: ControllerState, records: list[EnvRecord], block_steps: int) -> Effects:

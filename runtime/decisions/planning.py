@@ -8,6 +8,8 @@ from math import ceil
 from runtime.learner import BrainProgress
 
 EMPTY_ROUND_STEPS = 10
+BLOCKS_PER_BUFFER_MAX = 16
+"""In asynchronous collection; what comes beyond a full buffer is at most two blocks of each environment."""
 
 
 def round_steps(
@@ -17,8 +19,11 @@ def round_steps(
     steps_max: int,
     until_agent_steps: int | None,
     agent_steps: int,
+    shares: int = 1,
 ) -> int:
     """Env steps that every environment takes in the next round, 1..steps_max.
+
+    shares: 1 for all of what is missing; with more, blocks of one so-many-th of it, of which several are under way.
 
     Enough to fill the fullest behavior's buffer, to reach its `max_steps`, or the run's next stop at
     `until_agent_steps`, whichever comes first, if the agents that wait now (`pending`, per environment, by behavior)
@@ -31,13 +36,17 @@ def round_steps(
     total = sum(waiting.values())
     if total == 0:
         return min(EMPTY_ROUND_STEPS, steps_max)
-    wanted = [steps_max]
+    wanted = [ceil(steps_max / shares)]
     for name, count in waiting.items():
         brain = progress.get(name)
         if brain is None or count == 0 or brain.is_finished:
             continue
-        missing = min(brain.buffer_size - brain.buffered, brain.max_steps - brain.steps)
+        fill = brain.buffer_size - brain.buffered
+        if shares > 1:
+            # Ever smaller shares of ever less would be one message for each of the last steps.
+            fill = max(fill / shares, brain.buffer_size / BLOCKS_PER_BUFFER_MAX)
+        missing = min(fill, (brain.max_steps - brain.steps) / shares)
         wanted.append(ceil(max(missing, 1) / count))
     if until_agent_steps is not None and until_agent_steps > agent_steps:
-        wanted.append(ceil((until_agent_steps - agent_steps) / total))
+        wanted.append(ceil((until_agent_steps - agent_steps) / total / shares))
     return max(1, min(wanted))

@@ -51,6 +51,19 @@ def test_without_agents_a_round_is_short() -> None:
     assert steps_of(progress(), steps_max=4) == 4
 
 
+def test_a_share_of_a_nearly_full_buffer_is_no_less_than_a_sixteenth_of_the_whole() -> None:
+    def block(buffered: int) -> int:
+        behaviors = progress(buffered=buffered, buffer_size=640)
+        return round_steps(behaviors, [{"Walker": 1}], steps_max=4000, until_agent_steps=None, agent_steps=0, shares=4)
+
+    assert [block(buffered) for buffered in (0, 320, 600, 639, 700)] == [160, 80, 40, 40, 40]
+
+
+def test_shares_of_what_is_left_before_the_end_may_be_single_steps() -> None:
+    behaviors = progress(steps=993, max_steps=1000, buffer_size=640)
+    assert round_steps(behaviors, [{"Walker": 1}], steps_max=400, until_agent_steps=None, agent_steps=0, shares=4) == 2
+
+
 def test_a_full_buffer_still_lets_a_round_take_one_step() -> None:
     assert steps_of(progress(buffered=120, buffer_size=100), {"Walker": 8}) == 1
 
