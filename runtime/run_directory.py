@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from runtime.errors import StorageError, UsageError
+from runtime.results import sync_folder
 from runtime.run_files import delete_ours
 from runtime.run_lock import RunLock, take_lock, this_process
 from runtime.settings.faults import listed, nearest, shown
@@ -14,6 +15,8 @@ from runtime.settings.model import CheckpointSettings, RunSettings
 from runtime.settings.names import clean_name
 
 NUMBERED_IDS_MAX: Final = 1000
+ASIDE_PREFIX: Final = ".saving-old-"
+"""Before the name of a checkpoint that steps aside while its successor takes its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +81,16 @@ class RunPaths:
         return self.checkpoints / str(agent_steps)
 
     def checkpoint_folders(self) -> tuple[Path, ...]:
-        """The folders of checkpoints, those with most steps first; whether each can be loaded is not known yet."""
+        """The folders of checkpoints, those with most steps first; whether each can be loaded is not known yet.
+
+        One that stepped aside for a successor which never came counts as being in its place, and is read as if it was.
+        """
         try:
-            found = [path for path in self.checkpoints.iterdir() if path.name.isascii() and path.name.isdecimal()]
+            names = {path.name.removeprefix(ASIDE_PREFIX) for path in self.checkpoints.iterdir()}
         except (FileNotFoundError, NotADirectoryError):
             return ()
-        return tuple(sorted(found, key=lambda path: int(path.name), reverse=True))
+        found = [name for name in names if name.isascii() and name.isdecimal()]
+        return tuple(self.checkpoints / name for name in sorted(found, key=int, reverse=True))
 
 
 class RunDirectory:
@@ -173,6 +180,7 @@ def _make(results: Path, saved: CheckpointSettings, *, may_number: bool) -> Path
             root = results / (saved.run_id if count == 1 else f"{saved.run_id}-{count}")
             try:
                 root.mkdir()
+                sync_folder(results)
             except FileExistsError:
                 if saved.force and root.is_dir():
                     return root

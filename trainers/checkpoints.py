@@ -2,7 +2,8 @@
 
 A folder holds `arrays.safetensors`, `state.json` and, written last, `manifest.json` with length and SHA-256 of both.
 It is written beside its place under a hidden name, synchronised, and renamed; a folder without a fitting manifest is
-damaged.
+damaged. Where a folder of that name exists already, it steps aside under another hidden name until its successor is in
+place; a crash between the two leaves it there, and it is read from there.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.errors import StorageError
+from trainers.disk import Disk, RealDisk
 from trainers.tensors_file import Array, decode_arrays, encode_arrays
 
 FORMAT = 1
@@ -41,33 +42,38 @@ class Damage:
     reason: str
 
 
-def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
+def write_checkpoint(folder: Path, checkpoint: Checkpoint, disk: Disk | None = None) -> None:
     """Writes `folder` so that a crash at any instant leaves the old content, the new one, or no folder, never a part.
 
-    Raises StorageError when it cannot be written; nothing is left behind then.
+    Its content survives a loss of power once this returns. disk: None is the operating system's. Raises StorageError
+    when it cannot be written; nothing is left behind then.
     """
+    disk = RealDisk() if disk is None else disk
     contents: dict[str, Sequence[bytes | memoryview]] = {
         ARRAYS: encode_arrays(checkpoint.arrays),
         STATE: [_json(checkpoint.state)],
     }
     temporary = folder.with_name(f"{TEMPORARY_PREFIX}{folder.name}")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(folder.parent)
-        temporary.mkdir()
-        files = {name: _write(temporary / name, pieces) for name, pieces in contents.items()}
-        _write(temporary / MANIFEST, [_json({"format": FORMAT, "files": files})])
-        _synchronise(temporary)
-        _put_in_place(temporary, folder)
-        _synchronise(folder.parent)
+        _make_folders(folder.parent, disk)
+        _remove_leftovers(folder.parent, disk)
+        disk.make_folder(temporary)
+        files = {name: _write(temporary / name, pieces, disk) for name, pieces in contents.items()}
+        _write(temporary / MANIFEST, [_json({"format": FORMAT, "files": files})], disk)
+        disk.sync_folder(temporary)
+        _put_in_place(temporary, folder, disk)
+        disk.sync_folder(folder.parent)
     except OSError as error:
-        shutil.rmtree(temporary, ignore_errors=True)
+        disk.remove(temporary)
         needed = sum(len(piece) for pieces in contents.values() for piece in pieces)
         raise StorageError(_failure(folder, error, needed)) from error
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
     """The verified content of `folder`. Raises StorageError with the reason when it is damaged or not one of ours."""
+    aside = folder.with_name(f"{ASIDE_PREFIX}{folder.name}")
+    if aside.exists() and not folder.exists():
+        folder = aside
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
         if manifest["format"] != FORMAT:
@@ -111,50 +117,54 @@ def _json(content: object) -> bytes:
     return json.dumps(content, sort_keys=True, allow_nan=False, indent=1).encode()
 
 
-def _write(path: Path, pieces: Sequence[bytes | memoryview]) -> dict[str, object]:
+def _write(path: Path, pieces: Sequence[bytes | memoryview], disk: Disk) -> dict[str, object]:
     """Writes a file and says what the manifest holds of it."""
     digest, length = hashlib.sha256(), 0
-    with path.open("xb") as file:
+    with disk.create(path) as file:
         for piece in pieces:
             file.write(piece)
             digest.update(piece)
             length += len(piece)
-        file.flush()
-        os.fsync(file.fileno())
+        file.sync()
     return {"length": length, "sha256": digest.hexdigest()}
 
 
-def _synchronise(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _make_folders(folder: Path, disk: Disk) -> None:
+    """Makes a folder and those above it where they are missing; an entry that is not durable loses all below it."""
+    if not disk.exists(folder):
+        _make_folders(folder.parent, disk)
+        disk.make_folder(folder)
+    if folder != folder.parent and disk.exists(folder.parent):
+        disk.sync_folder(folder.parent)
 
 
-def _put_in_place(temporary: Path, folder: Path) -> None:
-    if not folder.exists():
-        temporary.rename(folder)
+def _put_in_place(temporary: Path, folder: Path, disk: Disk) -> None:
+    if not disk.exists(folder):
+        disk.rename(temporary, folder)
         return
     # A folder cannot replace a full one in one step: the old content steps aside for an instant, and is deleted last.
     aside = folder.with_name(f"{ASIDE_PREFIX}{folder.name}")
-    folder.rename(aside)
-    temporary.rename(folder)
-    _synchronise(folder.parent)
-    shutil.rmtree(aside, ignore_errors=True)
+    disk.rename(folder, aside)
+    disk.rename(temporary, folder)
+    disk.sync_folder(folder.parent)
+    disk.remove(aside)
 
 
-def _remove_leftovers(parent: Path) -> None:
+def _remove_leftovers(parent: Path, disk: Disk) -> None:
     """Deletes what saves that were killed have left; one run, which holds a lock, saves one at a time.
 
     Old content that stepped aside for a successor which never came takes its place again.
     """
-    for leftover in parent.glob(f"{TEMPORARY_PREFIX}*"):
-        place = parent / leftover.name.removeprefix(ASIDE_PREFIX)
-        if leftover.name.startswith(ASIDE_PREFIX) and not place.exists():
-            leftover.rename(place)
+    leftovers = [name for name in disk.names(parent) if name.startswith(TEMPORARY_PREFIX)]
+    if leftovers:
+        # What was put in place by a save that was killed then may not be durable yet; what it replaced goes after it.
+        disk.sync_folder(parent)
+    for name in leftovers:
+        place = parent / name.removeprefix(ASIDE_PREFIX)
+        if name.startswith(ASIDE_PREFIX) and not disk.exists(place):
+            disk.rename(parent / name, place)
         else:
-            shutil.rmtree(leftover, ignore_errors=True)
+            disk.remove(parent / name)
 
 
 def _failure(folder: Path, error: OSError, needed: int) -> str:

@@ -184,9 +184,13 @@ def _bound_what_is_missing(state: ControllerState) -> Counters:
 
 
 def save_finished(state: ControllerState, message: SaveFinished) -> Decision:
-    """A save has ended; the final one ends the run."""
-    state = replace(state, is_saving=False)
-    told: Effects = (Report("fault", f"the models could not be saved: {message.error}"),) if message.error else ()
+    """A save has ended; the final one ends the run. What fails again and again is said once, and so is its end."""
+    told: Effects = ()
+    if message.error and (message.is_final or not state.is_save_failing):
+        told = (Report("fault", f"the models could not be saved: {message.error}"),)
+    elif state.is_save_failing and state.is_saving and not message.error:
+        told = (Report("note", "the models could be saved again"),)
+    state = replace(state, is_saving=False, is_save_failing=bool(message.error))
     ending = state.ending
     if not message.is_final or ending is None:
         state, effects = go_on_ending(state)

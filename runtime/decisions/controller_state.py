@@ -74,8 +74,9 @@ class ControllerState:
     their blocks of the round are accepted. accepting: AcceptBlocks that the learner has not answered. updating:
     behaviors whose update is under way or queued. stopped: workers that have ended. overdue: those that have not when
     they were no longer waited for. failed_at: newest incarnation that was lost with its worker, by worker. agents_max:
-    most agents ever seen waiting in one environment. seen_before: env steps when behaviors of a resumed run last had an
-    agent. next_save: agent steps of the next checkpoint, by behavior.
+    most agents ever seen waiting in one environment. is_save_failing: the newest save failed, which was said.
+    seen_before: env steps when behaviors of a resumed run last had an agent. next_save: agent steps of the next
+    checkpoint, by behavior.
     """
 
     options: ControllerOptions
@@ -89,6 +90,7 @@ class ControllerState:
     accepting: int = 0
     updating: tuple[str, ...] = ()
     is_saving: bool = False
+    is_save_failing: bool = False
     has_restarted_envs: bool = False
     waits_for_all: bool = True
     ending: Ending | None = None

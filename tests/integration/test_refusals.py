@@ -11,6 +11,7 @@ from runtime.experience.brains import ActionSpec, BrainParameters, ObservationSp
 from runtime.learner import LearnerOptions
 from runtime.players.wire import communicator_pb2 as pb
 from runtime.session import TrainingSession
+from tests.support.full_disk import file_size_limit
 from tests.support.player_links import scripted_factory
 from tests.support.player_messages import Agent, Moment, output_message, simple_brain
 from tests.support.ports import free_port
@@ -152,6 +153,22 @@ def test_a_damaged_checkpoint_is_passed_over_and_none_at_all_is_a_storage_failur
     last = train(tmp_path, "r", *command, "--resume")
     assert last.code == 5
     assert "nothing to load" in last.text
+
+
+def test_a_full_disk_is_said_once_and_training_goes_on_from_the_last_save_that_had_room(tmp_path: Path) -> None:
+    text = str(config(tmp_path, checkpoint_interval=150, keep_checkpoints=2))
+    command = (text, "--env", "fake:basic?link=memory")
+    train(tmp_path, "r", *command, "--stop-at", "150")
+    with file_size_limit(4000):
+        full = train(tmp_path, "r", *command, "--resume", "--stop-at", "900")
+    assert full.code == 5, full.text
+    assert full.text.count("the models could not be saved: ") == 2, "once, and once for the last save"
+    assert "(needed " in full.text
+    assert full.summary["agent_steps"] == 900
+    assert [path.name for path in (full.folder / "checkpoints").iterdir()] == ["150"]
+    again = train(tmp_path, "r", *command, "--resume", "--stop-at", "300")
+    assert again.code == 0, again.text
+    assert again.summary["agent_steps"] == 300
 
 
 def test_a_port_that_was_asked_for_and_is_busy_is_named_and_leaves_no_folder(tmp_path: Path) -> None:

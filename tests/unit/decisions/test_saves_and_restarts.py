@@ -78,6 +78,20 @@ def test_a_failed_checkpoint_is_told_and_the_run_goes_on() -> None:
     assert bench.state.ending is None
 
 
+def test_checkpoints_that_keep_failing_are_told_once_and_so_is_the_first_that_works_again() -> None:
+    bench = saving()
+    told: list[str] = []
+    for steps, error in ((60, "full"), (120, "full, 3 MB free"), (180, ""), (240, ""), (300, "full")):
+        bench.progress = progress(steps=steps)
+        round_of(bench)
+        told += [each.text for each in of_type(bench.take(SaveFinished(is_final=False, error=error)), Report)]
+    assert told == [
+        "the models could not be saved: full",
+        "the models could be saved again",
+        "the models could not be saved: full",
+    ]
+
+
 def test_the_last_save_waits_for_one_that_is_being_written() -> None:
     bench = saving()
     bench.take(stop_request())

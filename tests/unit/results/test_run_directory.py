@@ -110,6 +110,13 @@ def test_force_leaves_no_empty_folders(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "r").iterdir()] == ["run_logs"]
 
 
+def test_a_checkpoint_that_stepped_aside_for_nothing_can_be_gone_on_from(tmp_path: Path) -> None:
+    write(tmp_path / "basic", "checkpoints/.saving-old-300/manifest.json", "checkpoints/.saving-400/manifest.json")
+    claimed = claim(tmp_path, "--resume")
+    assert [path.name for path in claimed.paths.checkpoint_folders()] == ["300"]
+    claimed.release()
+
+
 def test_the_names_of_a_checkpoint_are_those_that_the_trainer_writes(tmp_path: Path) -> None:
     folders = ("200", f"{TEMPORARY_PREFIX}200", f"{TEMPORARY_PREFIX}old-200")
     names = [f"checkpoints/{folder}/{name}" for folder in folders for name in (ARRAYS, STATE, MANIFEST)]

@@ -5,7 +5,6 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from tests.support.experience_streams import (
     small_settings,
     walkers,
 )
-from trainers.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from trainers.checkpoints import Checkpoint, first_loadable, read_checkpoint, write_checkpoint
 from trainers.learner import PPOLearner, create_learner
 from trainers.saved_state import behavior_arrays
 from trainers.tensors_file import Array, decode_arrays, encode_arrays
@@ -240,27 +239,51 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(max_examples=100)
-@given(name=st.sampled_from(["manifest.json", "state.json", "arrays.safetensors"]), place=st.integers(0, 2**31))
-def test_cut_anywhere_a_checkpoint_is_refused(written: Path, name: str, place: int) -> None:
-    copy = Path(tempfile.mkdtemp(dir=written.parent)) / "1"
-    shutil.copytree(written, copy)
-    content = (copy / name).read_bytes()
-    (copy / name).write_bytes(content[: place % len(content)])
-    with pytest.raises(StorageError):
-        read_checkpoint(copy)
+@pytest.fixture(scope="module")
+def newer(written: Path) -> Path:
+    folder = written.parent / "2"
+    write_checkpoint(folder, Checkpoint(CHECKPOINT.arrays, {"n": 2}))
+    return folder
 
 
-@settings(max_examples=100)
-@given(name=st.sampled_from(["state.json", "arrays.safetensors"]), place=st.integers(0, 2**31), bit=st.integers(0, 7))
-def test_a_flipped_bit_is_found(written: Path, name: str, place: int, bit: int) -> None:
-    copy = Path(tempfile.mkdtemp(dir=written.parent)) / "1"
-    shutil.copytree(written, copy)
-    content = bytearray((copy / name).read_bytes())
+NAMES = ("manifest.json", "state.json", "arrays.safetensors")
+
+
+def passed_over(newer: Path, written: Path, name: str, content: bytes) -> str:
+    """Why the newer checkpoint is passed over once a file of it has that content; the older one is loaded."""
+    whole = (newer / name).read_bytes()
+    try:
+        (newer / name).write_bytes(content)
+        folder, found, (damage,) = first_loadable([newer, written])
+    finally:
+        (newer / name).write_bytes(whole)
+    assert (folder, found.state, damage.folder) == (written, {"n": 1}, newer)
+    return damage.reason
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cut_anywhere_a_checkpoint_is_passed_over_and_that_is_said(newer: Path, written: Path, name: str) -> None:
+    whole = (newer / name).read_bytes()
+    for length in range(len(whole)):
+        assert passed_over(newer, written, name, whole[:length])
+    assert passed_over(newer, written, name, whole + b"x")
+
+
+@settings(max_examples=200)
+@given(name=st.sampled_from(NAMES), place=st.integers(0, 2**31), bit=st.integers(0, 7))
+def test_a_flipped_bit_is_found_and_said(newer: Path, written: Path, name: str, place: int, bit: int) -> None:
+    content = bytearray((newer / name).read_bytes())
     content[place % len(content)] ^= 1 << bit
-    (copy / name).write_bytes(bytes(content))
-    with pytest.raises(StorageError, match="SHA-256"):
-        read_checkpoint(copy)
+    reason = passed_over(newer, written, name, bytes(content))
+    assert reason if name == "manifest.json" else "SHA-256" in reason
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missing_file_is_said_by_its_name(written: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(written, tmp_path / "1")
+    (tmp_path / "1" / name).unlink()
+    with pytest.raises(StorageError, match=f"No such file.*{name}"):
+        read_checkpoint(tmp_path / "1")
 
 
 def test_another_format_is_refused(written: Path, tmp_path: Path) -> None:
@@ -338,6 +361,7 @@ def test_a_run_state_that_is_no_json_is_refused_at_once() -> None:
 def test_old_content_that_stepped_aside_for_nothing_comes_back(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "1", CHECKPOINT)
     (tmp_path / "1").rename(tmp_path / ".saving-old-1")
+    assert read_checkpoint(tmp_path / "1").state == {"n": 1}
     write_checkpoint(tmp_path / "2", Checkpoint({}, {"n": 2}))
     assert read_checkpoint(tmp_path / "1").state == {"n": 1}
     assert sorted(each.name for each in tmp_path.iterdir()) == ["1", "2"]
