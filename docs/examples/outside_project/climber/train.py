@@ -34,6 +34,11 @@ class Table:
         env.reset()
         self._last.clear()
         self._return.clear()
+        while not env.behavior_specs and self.steps < steps:  # nobody is there yet
+            env.step()
+            self.steps += 1
+        if not env.behavior_specs:
+            return
         (name,) = env.behavior_specs
         (actions,) = env.behavior_specs[name].action_spec.discrete_branches
         while self.steps < steps:
