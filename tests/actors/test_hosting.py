@@ -18,7 +18,7 @@ def counts(system: SystemHandle, witness: Any) -> dict[str, int]:
     return found
 
 
-def test_a_handler_that_raises_runs_once_and_the_actor_goes_on(system: SystemHandle) -> None:
+def test_c38d_a_handler_that_raises_runs_once_and_the_actor_goes_on(system: SystemHandle) -> None:
     witness = started(system, Witness)
     system.tell(witness, "raise")
     assert counts(system, witness)["handled"] == 1
@@ -71,7 +71,7 @@ def test_the_sender_hears_what_cannot_be_sent(system: SystemHandle) -> None:
     assert counts(system, witness)["failures"] == 1
 
 
-def test_eight_megabytes_arrive_intact(system: SystemHandle) -> None:
+def test_c40_eight_megabytes_arrive_intact(system: SystemHandle) -> None:
     array = np.arange(1_000_000, dtype=np.float64)
     _, back = system.ask(started(system, Echo), array, ANSWER_S)
     np.testing.assert_array_equal(back, array)

@@ -37,7 +37,7 @@ def leaves(run: TrainingRun, within_s: float) -> int:
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
     ids=["SIGINT", "SIGTERM"],
 )
-def test_one_signal_saves_and_leaves_within_ten_seconds(
+def test_c38b_one_signal_to_launcher_or_terminal_saves_and_leaves_nothing_within_ten_seconds(
     tmp_path: Path, number: signal.Signals, code: int, reason: str, *, whole_group: bool
 ) -> None:
     with short_run(tmp_path, max_steps=1_000_000, new_group=True) as run:

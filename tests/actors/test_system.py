@@ -153,7 +153,7 @@ def test_the_system_survives_the_death_of_its_logger(system: SystemHandle) -> No
 
 
 @pytest.mark.parametrize("kind", ["echo", "slow"])
-def test_closing_while_a_child_is_being_created_leaves_nothing(log_file: Path, kind: str) -> None:
+def test_c38a_closing_while_a_child_is_being_created_leaves_nothing(log_file: Path, kind: str) -> None:
     system = open_actor_system(run_id="test", log_file=log_file)
     parent = started(system, Parent)
     for _ in range(3):
@@ -188,7 +188,7 @@ def test_a_terminated_actor_ends_at_once(system: SystemHandle) -> None:
     assert heard(system, lambda message: message[:2] == ("exited", index)) is not None
 
 
-def test_a_storm_of_timers_does_not_delay_the_end(log_file: Path) -> None:
+def test_c38c_a_storm_of_timers_does_not_delay_the_end(log_file: Path) -> None:
     system = open_actor_system(run_id="test", log_file=log_file)
     witness = started(system, Witness)
     system.tell(witness, "storm")

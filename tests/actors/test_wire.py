@@ -70,7 +70,9 @@ def handled(system: SystemHandle, witness: Any) -> int:
     return counted["handled"]
 
 
-def test_a_repeated_message_is_answered_twice_and_handled_once(system: SystemHandle, our_end: socket.socket) -> None:
+def test_c38d_a_repeated_message_is_answered_twice_and_handled_once(
+    system: SystemHandle, our_end: socket.socket
+) -> None:
     witness = started(system, Witness)
     frame = message_frame(1, address_of(our_end), "raise")
     for _ in range(2):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fakeunity.scenes.catalogue import open_world
-from tests.support.runs import FinishedRun, config, journal_totals, train
+from tests.support.runs import FinishedRun, config, journal_totals, journals, train
 
 SCENES = ("basic", "balance", "constant", "hybrid", "masked", "crowd")
 
@@ -32,6 +32,24 @@ def test_counts_are_the_players_own_whenever_blocks_arrive(tmp_path: Path, scene
         run = train(tmp_path, f"run-{collection}", *command)
         assert_counts_agree(run, journal)
         assert run.summary["exit_reason"] == "max_steps"
+
+
+@pytest.mark.parametrize("collection", ["sync", "async"])
+def test_c32_three_counters_are_the_players_own_while_one_of_them_is_slow(tmp_path: Path, collection: str) -> None:
+    journal = tmp_path / "journal"
+    # Agents of `crowd` come and go, so that env steps, agent steps and decisions all differ.
+    text = str(config(tmp_path, *behaviors("crowd"), max_steps=600, buffer_size=256, hidden_units=8))
+    url = f"fake:crowd?agents=2&link=memory&journal={journal}&fault=delay:ms=10@step%2Benv=2"
+    run = train(tmp_path, "slow", text, "--env", url, "--num-envs", "3", "--collection", collection)
+    assert_counts_agree(run, journal)
+    summary = run.summary
+    assert len({summary[key] for key in ("env_steps", "agent_steps", "decisions")}) == 3
+    per_player = [player[-1]["env_steps"] for player in journals(journal)]
+    assert sum(per_player) == summary["env_steps"]
+    if collection == "sync":
+        assert len(set(per_player)) == 1
+    else:
+        assert min(per_player) < max(per_player), "nobody waits for the slow one"
 
 
 def test_a_round_ends_where_the_run_stops(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_the_training_status_lists_what_was_saved(run: FinishedRun) -> None:
     assert all(Path(each["file_path"]).is_file() for each in listed)
 
 
-def test_every_run_gives_its_players_other_seeds_and_says_which(folder: Path) -> None:
+def test_c13_every_run_gives_its_players_other_seeds_and_says_which(folder: Path) -> None:
     text = str(config(folder, name="seeds.yaml", max_steps=40))
     given: list[int] = []
     for seed in ("0", "1", "2"):

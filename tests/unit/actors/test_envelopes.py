@@ -52,7 +52,7 @@ def test_the_text_of_an_envelope_says_nothing_of_its_content() -> None:
         ([{"a": threading.Lock()}], "[0]['a']", "_thread.lock"),
     ],
 )
-def test_what_cannot_be_sent_is_named_with_type_and_field(message: Any, path: str, kind: str) -> None:
+def test_c40_what_cannot_be_sent_is_named_with_type_and_field(message: Any, path: str, kind: str) -> None:
     with pytest.raises(UnsendableError) as caught:
         Envelope.of(message)
     text = str(caught.value)

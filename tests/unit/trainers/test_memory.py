@@ -30,7 +30,7 @@ def learner_on(memory_bytes: int, settings: BehaviorSettings, *, keeps_versions:
     return PPOLearner(options, memory_bytes=memory_bytes)
 
 
-def test_images_that_cannot_fit_are_refused_with_the_numbers_and_a_size_that_fits() -> None:
+def test_c40_images_that_cannot_fit_are_refused_with_the_numbers_and_a_size_that_fits() -> None:
     settings = small_settings(buffer_size=200_000, batch_size=64)
     with pytest.raises(UsageError) as caught:
         learner_on(4_000_000_000, settings).add_brain(SEEING)
@@ -95,7 +95,7 @@ def _cycle(learner: PPOLearner, brain: BrainParameters, number: int) -> None:
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_number_of_updates() -> None:
+def test_c40_memory_does_not_grow_with_the_number_of_updates() -> None:
     learner = small_learner(small_settings(buffer_size=256, max_steps=10**6), brains=[SEEING])
     assert isinstance(learner, PPOLearner)
     resident = []
