@@ -74,7 +74,7 @@ def peek_run_state(folders: Sequence[Path]) -> Mapping[str, object]:
     from trainers.checkpoints import first_loadable
 
     _, checkpoint, _ = first_loadable(folders)
-    run_state = checkpoint.state["run_state"]
+    run_state = checkpoint.state.get("run_state") if isinstance(checkpoint.state, Mapping) else None
     return run_state if isinstance(run_state, Mapping) else {}
 
 

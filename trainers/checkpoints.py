@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import shutil
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +83,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
         return Checkpoint(decode_arrays(arrays), json.loads(state))
     except OSError as error:
         raise StorageError(f"{error.strerror or error}: {error.filename}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StorageError(f"unreadable manifest or content ({error})") from error
 
 
@@ -105,9 +106,13 @@ def first_loadable(folders: Sequence[Path]) -> tuple[Path, Checkpoint, list[Dama
 
 
 def _verified(folder: Path, name: str, entry: Mapping[str, object]) -> bytes:
+    # Told by its entry before it is read: what is put there may be endless, or larger than the memory.
+    found = (folder / name).stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise StorageError(f"{name} is no file")
+    if found.st_size != entry["length"]:
+        raise StorageError(f"{name} has {found.st_size} bytes, expected {entry['length']}")
     content = (folder / name).read_bytes()
-    if len(content) != entry["length"]:
-        raise StorageError(f"{name} has {len(content)} bytes, expected {entry['length']}")
     if hashlib.sha256(content).hexdigest() != entry["sha256"]:
         raise StorageError(f"{name} does not have the SHA-256 of its manifest")
     return content

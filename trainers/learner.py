@@ -31,8 +31,10 @@ from trainers.refusals import refuse_unsupported
 from trainers.saved_state import (
     behavior_arrays,
     behavior_state,
+    foreign,
     parts_of,
     refuse_other_brain,
+    refusing_foreign,
     restore_behavior,
     restore_policy,
     saved_brain,
@@ -99,7 +101,8 @@ class PPOLearner:
         )
         if name in self._saved:
             restore = restore_policy if self._takes_policies_only else restore_behavior
-            restore(behavior, self._saved[name], self._saved_arrays[name])
+            with refusing_foreign(name):
+                restore(behavior, self._saved[name], self._saved_arrays[name])
             del self._saved[name], self._saved_arrays[name]
         self._behaviors[name] = behavior
         return behavior
@@ -220,10 +223,9 @@ class PPOLearner:
     def load(self, folders: Sequence[Path]) -> Mapping[str, object]:
         """Restores the first loadable checkpoint and returns its `run_state`, with `damaged` beside it."""
         checkpoint, damaged = self._take(folders)
-        run_state = checkpoint.state["run_state"]
-        assert isinstance(run_state, dict)
-        clock = checkpoint.state["clock"]
-        assert isinstance(clock, int)
+        run_state, clock = checkpoint.state.get("run_state"), checkpoint.state.get("clock")
+        if not isinstance(run_state, dict) or not isinstance(clock, int):
+            raise foreign("run_state and clock are not what they should be")
         self._clock_floor = clock
         for name in sorted(self._saved):
             self._restore(name)
@@ -235,7 +237,9 @@ class PPOLearner:
             settings = self._options.settings_for(name)
         except UsageError:
             return  # it is refused if it is announced, and kept in every checkpoint if it is not
-        self._make(saved_brain(self._saved[name]), settings)
+        with refusing_foreign(name):
+            brain = saved_brain(self._saved[name])
+        self._make(brain, settings)
         self._unmet.add(name)
 
     def initialize_from(self, folders: Sequence[Path]) -> None:
@@ -245,8 +249,9 @@ class PPOLearner:
 
     def _take(self, folders: Sequence[Path]) -> tuple[Checkpoint, list[str]]:
         _, checkpoint, damaged = first_loadable(folders)
-        states = checkpoint.state["behaviors"]
-        assert isinstance(states, dict)
+        states = checkpoint.state.get("behaviors") if isinstance(checkpoint.state, Mapping) else None
+        if not isinstance(states, dict):
+            raise foreign("it names no behaviors")
         self._saved = dict(states)
         self._saved_arrays = {name: parts_of(number, checkpoint.arrays) for number, name in enumerate(sorted(states))}
         return checkpoint, [f"{each.folder}: {each.reason}" for each in damaged]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from runtime.errors import UsageError
+from runtime.errors import StorageError, UsageError
 from runtime.experience.brains import ActionSpec, BrainName, BrainParameters, ObservationSpec
 from trainers.behavior import Behavior
 from trainers.buffer import TransitionBuffer
@@ -19,7 +21,27 @@ from trainers.ppo.inputs import PolicySnapshot
 from trainers.statistics import EpisodeStatistics
 from trainers.tensors_file import Array
 
-State = Mapping[str, Any]  # JSON; a checkpoint is verified by its checksum before it is read.
+Weight = npt.NDArray[np.float32]
+
+# JSON; a checkpoint is verified by its checksum before it is read, but who wrote it is not known.
+State = Mapping[str, Any]
+
+
+def foreign(reason: str) -> StorageError:
+    """The refusal of a checkpoint that is undamaged, and yet none that this program writes."""
+    return StorageError(
+        f"the checkpoint was not written by this program: {reason}. Expected one of a run's own checkpoint folders; "
+        "restore it from a copy, or start anew with another --run-id.",
+    )
+
+
+@contextmanager
+def refusing_foreign(behavior: str) -> Iterator[None]:
+    """Raises StorageError in place of what stumbles over the saved state of `behavior`."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise foreign(f"behavior {behavior!r}: {type(error).__name__}: {error}") from error
 
 
 def behavior_arrays(behavior: Behavior) -> dict[str, Array]:
@@ -93,15 +115,15 @@ def restore_behavior(behavior: Behavior, state: State, arrays: Mapping[str, Arra
     behavior.key = state["key"]
     behavior.weights = Weights(
         behavior.weights.flat,
-        arrays["adam.first"].astype(np.float32),
-        arrays["adam.second"].astype(np.float32),
-        state["adam_steps"],
+        _like(behavior.weights.first, arrays["adam.first"]),
+        _like(behavior.weights.second, arrays["adam.second"]),
+        _whole(state, "adam_steps"),
     )
-    behavior.version, behavior.steps, behavior.period = state["version"], state["steps"], state["period"]
+    behavior.version, behavior.steps, behavior.period = (_whole(state, name) for name in ("version", "steps", "period"))
     behavior.snapshots = [
         PolicySnapshot(
             version,
-            arrays[f"snapshot.{number}.weights"].astype(np.float32),
+            _like(behavior.weights.flat, arrays[f"snapshot.{number}.weights"]),
             _normalizer(count, arrays, f"snapshot.{number}"),
         )
         for number, (version, count) in enumerate(state["snapshots"])
@@ -117,7 +139,7 @@ def restore_policy(behavior: Behavior, state: State, arrays: Mapping[str, Array]
     """Weights and normaliser alone. Raises UsageError when the network is of another shape."""
     refuse_other_shape(behavior, state)
     behavior.weights = Weights(
-        arrays["weights"].astype(np.float32),
+        _like(behavior.weights.flat, arrays["weights"]),
         behavior.weights.first,
         behavior.weights.second,
         behavior.weights.steps,
@@ -176,6 +198,21 @@ def refuse_other_brain(known: BrainParameters, brain: BrainParameters) -> None:
 def parts_of(number: int, arrays: Mapping[str, Array]) -> dict[str, Array]:
     """The arrays of one behavior in a checkpoint; behaviors are numbered in the order of their names."""
     return _under(f"{number}/", arrays)
+
+
+def _whole(state: State, name: str) -> int:
+    number = state[name]
+    if not isinstance(number, int) or number < 0:
+        raise TypeError(f"{name} is {number!r}, expected a number from 0")
+    return number
+
+
+def _like(ours: Weight, saved: Array) -> Weight:
+    """The saved numbers. Raises ValueError where they are not as many as ours, or not finite."""
+    numbers = saved.astype(np.float32)
+    if numbers.shape != ours.shape or not np.isfinite(numbers).all():
+        raise ValueError(f"weights of shape {numbers.shape}, expected {ours.shape} and finite numbers")
+    return numbers
 
 
 def _under(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:

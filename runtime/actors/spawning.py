@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from runtime.actors import deathwatch
+from runtime.reporting.lines import printable
 
 RUN_VARIABLE: Final = "UNITY_RL_RUN"
 _ONE_THREAD: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -222,20 +223,29 @@ class _Popen:
         self.close()
 
 
-class _FieldFormatter(logging.Formatter):
-    """Puts the fields given as `extra` behind the message."""
+class FieldFormatter(logging.Formatter):
+    """Puts the fields given as `extra` behind the message.
+
+    What players say may stand in a record: characters that could move a cursor are escaped, and lines after the first
+    are indented, so that none can pass for a record of its own.
+    """
 
     _STANDARD = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime"))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        """The first part of a record: the message and the fields."""
         fields = [f"{name}={value!r}" for name, value in vars(record).items() if name not in self._STANDARD]
         return " ".join([super().formatMessage(record), *fields])
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The whole record, with its traceback, safe to look at."""
+        return "\n    ".join(printable(line) for line in super().format(record).split("\n"))
 
 
 def _log_to(log_file: Path | None) -> None:
     """Send log records of this process to `log_file`; without one they are dropped."""
     handler = logging.NullHandler() if log_file is None else logging.FileHandler(log_file, delay=True)
-    handler.setFormatter(_FieldFormatter(_LOG_FORMAT))
+    handler.setFormatter(FieldFormatter(_LOG_FORMAT))
     root = logging.getLogger()
     root.setLevel(logging.INFO)
     root.addHandler(handler)

@@ -41,7 +41,7 @@ def round_steps(
         brain = progress.get(name)
         if brain is None or count == 0 or brain.is_finished:
             continue
-        fill = brain.buffer_size - brain.buffered
+        fill: float = brain.buffer_size - brain.buffered
         if shares > 1:
             # Ever smaller shares of ever less would be one message for each of the last steps.
             fill = max(fill / shares, brain.buffer_size / BLOCKS_PER_BUFFER_MAX)
