@@ -72,7 +72,8 @@ class FaultMaker:
         for kind, rate in self._rates:
             if value < rate:
                 if self._makers[kind](value / rate):
-                    self.left -= 1
+                    # Twice is harmless, however often.
+                    self.left -= kind != "duplicate"
                     self.counts[kind] = self.counts.get(kind, 0) + 1
                     self._world.scheduler.note("fault", kind)
                 return

@@ -236,7 +236,10 @@ class Oracle:
         in_flight = self._arrived - self._accepted_agent_steps - lost
         if in_flight < 0 or (is_over and in_flight):
             raise InvariantError("LEDGER", f"{in_flight} agent steps are neither accepted nor lost ({lost} are)")
-        if counters.unreported_max - base.unreported_max < self._missing:
+        # As at the end: the most agents that were known may have been too few.
+        scene = self.scenario.scene
+        most = scene.agents if scene.late_agents else 1
+        if most * (counters.unreported_max - base.unreported_max) < self._missing:
             text = f"the bound on unreported steps is {counters.unreported_max}, {self._missing} never came"
             raise InvariantError("LEDGER", text)
 

@@ -112,27 +112,6 @@ ENDINGS: tuple[Mutant, ...] = (
         "asked: Effects = ()",
     ),
     mutant(
-        "late_worker_never_asked",
-        "a worker that is ready only when the run ends is not told so",
-        "controller",
-        "return _with_env(state, record), (end.ask_to_stop(state, state.ending, message.worker),)",
-        "return _with_env(state, record), ()",
-    ),
-    mutant(
-        "accepted_after_the_last_save",
-        "steps that come while the last save is written are accepted",
-        "collecting",
-        "is_saved = state.phase is ControllerPhase.SAVING",
-        "is_saved = False",
-    ),
-    mutant(
-        "last_word_lost",
-        "a worker that dies when it has told its end is waited for by the controller",
-        "supervisor",
-        "told: Effects = (Send(CONTROLLER, Stopped(run=state.options.run, part=str(role))),)",
-        "told: Effects = ()",
-    ),
-    mutant(
         "failed_worker_waited_for",
         "a worker that is gone is waited for at the end",
         "controller",

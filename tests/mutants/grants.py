@@ -155,13 +155,6 @@ GRANTS: tuple[Mutant, ...] = (
         "return warn(state, text), ()",
     ),
     mutant(
-        "overtaken_version_asked_for",
-        "a worker goes on asking for a version that was overtaken",
-        "stepping",
-        "name != message.behavior or value[0] > kept[-1]}",
-        "name != message.behavior or value[0] not in kept}",
-    ),
-    mutant(
         "holder_takes_older",
         "the PolicyHolder takes an older version",
         "policy_holder",
@@ -224,14 +217,6 @@ GRANTS: tuple[Mutant, ...] = (
         "    state, effects = go_on(state, tuple(state.slots), now_s)\n"
         "    return state, (InstallPolicy(message), *cancel, *effects)",
         "    return state, (InstallPolicy(message), *cancel)",
-    ),
-    mutant(
-        "grant_wakes_nobody_else",
-        "a version granted with one environment does not release another one that waits for it",
-        "stepping",
-        "    return go_on(state, tuple(state.slots), now_s)\n\n\ndef install",
-        "    here = [each.env_id for each in message.grants if each.env_id in state.slots]\n"
-        "    return go_on(state, tuple(here), now_s)\n\n\ndef install",
     ),
     mutant(
         "late_brain_ungranted",

@@ -39,7 +39,7 @@ LEDGER = (
         "late_blocks_are_accepted",
         "a block of an environment that was written off is accepted, though its trajectories were cut",
         "collecting",
-        'verdict = verdict if block.env_id in state.cuts else "stale"',
+        'verdict = verdict if block.env_id in state.cuts and not is_saved else "stale"',
         "verdict = verdict",
     ),
     mutant(
