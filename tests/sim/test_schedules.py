@@ -65,7 +65,7 @@ def test_every_kind_of_fault_and_every_end_of_a_run_occurs() -> None:
 
 # These need a second reset of an incarnation, or one that crosses the end within microseconds; the table itself is
 # enumerated in tests/unit/decisions/test_transitions.py.
-NOT_ASKED_FOR = {(Phase.RESETTING, EnvGrant), (Phase.CLOSING, ResetRequest)}
+NOT_ASKED_FOR = {(Phase.RESETTING, EnvGrant), (Phase.CLOSING, ResetRequest), (Phase.CLOSED, ResetRequest)}
 # A shell forgets an exchange when its player is closed, so these rows are for shells that cannot.
 NEVER_HANDED_OVER = {
     (Phase.CLOSING, PlayerConnected),
