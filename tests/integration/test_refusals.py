@@ -1,6 +1,8 @@
 """What ends a run that cannot go on: its exit code, its one sentence, and the models, which are saved first."""
 
+import json
 import math
+import os
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 from runtime.experience.brains import ActionSpec, BrainParameters, ObservationSpec
 from runtime.learner import LearnerOptions
 from runtime.players.wire import communicator_pb2 as pb
+from runtime.run_lock import take_lock, this_process
 from runtime.session import TrainingSession
 from tests.support.full_disk import file_size_limit
 from tests.support.player_links import scripted_factory
@@ -169,6 +172,24 @@ def test_a_full_disk_is_said_once_and_training_goes_on_from_the_last_save_that_h
     again = train(tmp_path, "r", *command, "--resume", "--stop-at", "300")
     assert again.code == 0, again.text
     assert again.summary["agent_steps"] == 300
+
+
+def test_a_second_run_in_one_folder_is_refused_by_name_and_the_lock_of_a_dead_one_is_taken_over(tmp_path: Path) -> None:
+    command = (str(config(tmp_path)), "--env", "fake:basic?link=memory")
+    assert train(tmp_path, "r", *command, "--stop-at", "100").code == 0
+    lock = take_lock(tmp_path / "r", this_process())
+    try:
+        second = train(tmp_path, "r", *command, "--resume", "--stop-at", "200")
+    finally:
+        lock.release()
+    assert second.code == 2
+    assert f"in use by pid {os.getpid()} on " in second.text
+    assert second.summary["agent_steps"] == 100
+    # A killed process leaves the file, and the system gives its lock back.
+    (tmp_path / "r" / "run.lock").write_text(json.dumps({"pid": 4711, "host": "h", "boot_id": this_process().boot_id}))
+    again = train(tmp_path, "r", *command, "--resume", "--stop-at", "200")
+    assert (again.code, again.summary["agent_steps"]) == (0, 200)
+    assert "[INFO] took over the lock of pid 4711 on h, which ended without giving it back" in again.lines
 
 
 def test_a_port_that_was_asked_for_and_is_busy_is_named_and_leaves_no_folder(tmp_path: Path) -> None:
