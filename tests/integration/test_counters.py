@@ -38,7 +38,7 @@ def test_counts_are_the_players_own_whenever_blocks_arrive(tmp_path: Path, scene
 def test_c32_three_counters_are_the_players_own_while_one_of_them_is_slow(tmp_path: Path, collection: str) -> None:
     journal = tmp_path / "journal"
     # Agents of `crowd` come and go, so that no counter follows from another.
-    text = str(config(tmp_path, *behaviors("crowd"), max_steps=600, buffer_size=256, hidden_units=8))
+    text = str(config(tmp_path, *behaviors("crowd"), max_steps=300, hidden_units=8))
     url = f"fake:crowd?agents=2&link=memory&journal={journal}&fault=delay:ms=10@step%2Benv=2"
     run = train(tmp_path, "slow", text, "--env", url, "--num-envs", "3", "--collection", collection)
     assert_counts_agree(run, journal)
