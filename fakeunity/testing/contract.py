@@ -22,6 +22,7 @@ PLAYER_RULES: Mapping[str, str] = MappingProxyType(
         "mask": "A mask has one entry per action of all branches, and leaves one action in each.",
         "end": "Who ends had waited, and only who ends is interrupted.",
         "repeat": "The same seed and the same actions give the same rows.",
+        "decisions": "Some agent waits for an action of the trainer's; a check in which none does has tested nothing.",
         "stop": "A player that is told to stop, by status 400, calls no more.",
     }
 )

@@ -40,7 +40,7 @@ class PlayerFacts:
     """What a check saw: the more of it there is, the more the check is worth.
 
     behaviors: names, in the order in which they were announced. messages: with rows. decisions and episodes: of all
-    agents.
+    agents; there is at least one decision.
     """
 
     version: str
@@ -57,7 +57,8 @@ def check_player(
 
     open_player: opens a new player each time, of either generation. seed: of the actions and for the player.
     is_repeatable: whether a second player with the same seed must show the same, which costs the time again. Raises
-    ConformanceError with the rule of `PLAYER_RULES` that was broken, and what was found.
+    ConformanceError with the rule of `PLAYER_RULES` that was broken, and what was found; also when nobody waited for an
+    action in all these steps, since nothing was tested then.
     """
     first = _played(open_player, steps, seed)
     if is_repeatable:
@@ -71,15 +72,16 @@ def _played(open_player: Callable[[], Talks], steps: int, seed: int) -> _Play:
     player = open_player()
     try:
         hello, tongue = heard_hello(player.exchange(None))
-        play = _Play(player, tongue, random.Random(seed), hello.version)
-        for behavior in hello.announced:
-            play.announce(behavior)
+        play = _Play(player, tongue, random.Random(seed), hello.version, tells_control=tongue.tells_control)
+        play.announce(hello.announced)
         check_second_call(player.exchange(tongue.greeting(seed)))
         for count in (steps // 2, steps - steps // 2):
             play.reset()
             for _ in range(count):
                 play.step()
         require(player.exchange(closing()) is None, "stop", "another call")
+        seen = f"none in {len(play.told)} messages; announced are {list(play.behaviors)}"
+        require(play.decisions > 0, "decisions", seen)
         return play
     finally:
         player.close()
@@ -94,6 +96,10 @@ class _Play:
     rng: random.Random
     version: str
     behaviors: dict[str, Behavior] = field(default_factory=dict)
+    watched: set[str] = field(default_factory=set)
+    """Behaviors that the player acts for by itself."""
+    tells_control: bool = False
+    """Whether a behavior that is not said to be the trainer's is the player's own."""
     shapes: dict[str, tuple[Shape, ...]] = field(default_factory=dict)
     waiting: dict[str, tuple[Agent, ...]] = field(default_factory=dict)
     open: set[tuple[str, int]] = field(default_factory=set)
@@ -106,8 +112,19 @@ class _Play:
         """What was seen."""
         return PlayerFacts(self.version, tuple(self.behaviors), len(self.told), self.decisions, self.episodes)
 
-    def announce(self, behavior: Behavior) -> None:
-        """A behavior is new."""
+    def announce(self, behaviors: tuple[Behavior, ...]) -> None:
+        """Behaviors of one message, all of them new.
+
+        In the new generation many players leave the field unset, which cannot be told from false: it means "the
+        player's own" only from a player that says true of another behavior, now or before.
+        """
+        self.tells_control |= any(behavior.is_training for behavior in behaviors)
+        for behavior in behaviors:
+            self._learn(behavior)
+            if self.tells_control and not behavior.is_training:
+                self.watched.add(behavior.name)
+
+    def _learn(self, behavior: Behavior) -> None:
         name = behavior.name
         require(name not in self.behaviors, "announced", f"{name!r} a second time")
         sizes = (behavior.continuous, *behavior.branches)
@@ -126,7 +143,7 @@ class _Play:
         actions = {
             name: [self._chosen(self.behaviors[name], agent) for agent in agents]
             for name, agents in self.waiting.items()
-            if agents and self.behaviors[name].is_ours
+            if agents and name not in self.watched
         }
         self.decisions += sum(map(len, actions.values()))
         self._hear(self.tongue.step(actions))
@@ -143,7 +160,7 @@ class _Play:
         told = self.tongue.told(call or b"")
         for behavior in told.announced:
             require(bool(told.rows.get(behavior.name)), "announced", f"{behavior.name!r} without an agent")
-            self.announce(behavior)
+        self.announce(told.announced)
         for name, agents in told.rows.items():
             require(name in self.behaviors, "announced", f"agents of {name!r}; announced are {list(self.behaviors)}")
             self._look_at(self.behaviors[name], agents)

@@ -41,12 +41,12 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Behavior:
-    """What was announced. sensors: shapes, where the announcement tells them. is_ours: whether the trainer acts."""
+    """What was announced. sensors: shapes, where the announcement tells them. is_training: false is unset, too."""
 
     name: str
     continuous: int
     branches: tuple[int, ...]
-    is_ours: bool
+    is_training: bool
     sensors: tuple[Shape, ...] | None = None
 
 
@@ -72,6 +72,8 @@ class Tongue(Protocol):
 
     ends_in_rows_of_their_own: bool
     """Whether an agent that is done gets no action."""
+    tells_control: bool
+    """Whether every player says which behaviors the trainer acts for; else false may be a field left unset."""
 
     def greeting(self, seed: int) -> bytes:
         """The reply to the first call."""
@@ -135,6 +137,7 @@ class Gen2Tongue:
     """1.0.0 and later."""
 
     ends_in_rows_of_their_own = True
+    tells_control = False
 
     def greeting(self, seed: int) -> bytes:
         """Seed, version, every capability."""
@@ -181,6 +184,7 @@ class Gen1Tongue:
     """API-8 to API-10."""
 
     ends_in_rows_of_their_own = False
+    tells_control = True
 
     def greeting(self, seed: int) -> bytes:
         """The seed."""
@@ -236,12 +240,12 @@ def _brain(told: pb1.BrainParametersProto) -> Behavior:
     plain = _with_old_actions(told.brain_name, told.vector_action_size, is_continuous, told.is_training)
     vector = (told.vector_observation_size * told.num_stacked_vector_observations,)
     cameras = [(camera.height, camera.width) for camera in told.camera_resolutions]
-    return Behavior(plain.name, plain.continuous, plain.branches, plain.is_ours, (vector, *cameras))
+    return Behavior(plain.name, plain.continuous, plain.branches, plain.is_training, (vector, *cameras))
 
 
-def _with_old_actions(name: str, sizes: Iterable[int], is_continuous: bool, is_ours: bool) -> Behavior:  # noqa: FBT001 - two facts of one message
+def _with_old_actions(name: str, sizes: Iterable[int], is_continuous: bool, is_training: bool) -> Behavior:  # noqa: FBT001 - two facts of one message
     listed = tuple(sizes)
-    return Behavior(name, sum(listed) if is_continuous else 0, () if is_continuous else listed, is_ours)
+    return Behavior(name, sum(listed) if is_continuous else 0, () if is_continuous else listed, is_training)
 
 
 def _agent2(info: pb2.AgentInfoProto) -> Agent:

@@ -16,6 +16,7 @@ from fakeunity.scenes.catalogue import SCENES
 from fakeunity.spec import parse_url
 from fakeunity.testing.checks import PLAYER_RULES, ConformanceError, Talks, check_player
 from fakeunity.testing.strategies import fault_plans
+from runtime.players.wire import communicator_gen1_pb2 as gen1
 from runtime.players.wire import communicator_pb2 as pb
 
 Bend = Callable[[int, pb.UnityMessageProto], None]
@@ -89,6 +90,17 @@ def goes_on_when_told_to_stop(count: int, message: pb.UnityMessageProto) -> None
         message.header.status = 200
 
 
+def leaves_control_unset(_count: int, message: pb.UnityMessageProto) -> None:
+    for brain in message.unity_output.rl_initialization_output.brain_parameters:
+        brain.ClearField("is_training")
+
+
+def shows_nobody(count: int, message: pb.UnityMessageProto) -> None:
+    if count >= 2 and message.unity_output.HasField("rl_output"):
+        message.unity_output.ClearField("rl_initialization_output")
+        message.unity_output.rl_output.ClearField("agentInfos")
+
+
 def forgetful() -> Callable[[], Talks]:
     """Opens another player each time."""
     seeds = iter(range(10))
@@ -116,6 +128,7 @@ BREAKERS: list[tuple[str, Callable[[], Talks]]] = [
     ("end", bent(ends_a_stranger)),
     ("end", bent(interrupts_who_goes_on)),
     ("repeat", forgetful()),
+    ("decisions", bent(shows_nobody)),
     ("stop", bent(goes_on_when_told_to_stop)),
 ]
 
@@ -141,6 +154,43 @@ def test_a_player_that_breaks_a_rule_is_found(rule: str, opener: Callable[[], Ta
 
 def test_each_rule_has_a_player_that_breaks_it() -> None:
     assert {rule for rule, _ in BREAKERS} == set(PLAYER_RULES)
+
+
+@pytest.mark.parametrize(
+    ("rule", "fault"), [("finite", "nan@step=3"), ("shape", "reshape@step=3"), ("mask", "mask@step=3")]
+)
+def test_a_player_that_never_says_who_acts_is_played_and_found(rule: str, fault: str) -> None:
+    def unset(query: str) -> Callable[[], Talks]:
+        return lambda: Bent(open_player(parse_url(f"fake:masked?agents=3{query}")), leaves_control_unset)
+
+    assert check_player(unset(""), steps=20) == check_player(faulty("pad@step=1"), steps=20)
+    with pytest.raises(ConformanceError) as caught:
+        check_player(unset(f"&fault={fault}"), steps=20)
+    assert caught.value.rule == rule
+
+
+def test_only_a_player_that_says_true_of_a_behavior_keeps_the_others_for_itself() -> None:
+    def played(bend: Bend) -> int:
+        return check_player(lambda: Bent(open_player(parse_url("fake:teacher?agents=2")), bend), steps=20).decisions
+
+    def as_it_is(_count: int, _message: pb.UnityMessageProto) -> None:
+        return
+
+    assert played(leaves_control_unset) > played(as_it_is) > 0
+
+
+def nothing_is_the_trainers(count: int, message: pb.UnityMessageProto) -> None:
+    if count == 0:
+        told = gen1.UnityMessage.FromString(message.SerializeToString())
+        for brain in told.unity_output.rl_initialization_output.brain_parameters:
+            brain.is_training = False
+        message.ParseFromString(told.SerializeToString())
+
+
+def test_a_player_of_the_old_generation_that_keeps_everything_for_itself_tests_nothing() -> None:
+    with pytest.raises(ConformanceError) as caught:
+        check_player(lambda: Bent(open_player(parse_url("fake:masked?protocol=API-9")), nothing_is_the_trainers))
+    assert caught.value.rule == "decisions"
 
 
 @pytest.mark.parametrize("fault", ["nan@step=3", "mask@step=3", "duplicate@step=3", "garbage@step=3"])
