@@ -184,7 +184,9 @@ def _with_faults_joined(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str
     """The pairs, all faults in one: the only key that may be given more than once."""
     pairs = list(pairs)
     faults = [value for key, value in pairs if key == "fault"]
-    return [pair for pair in pairs if pair[0] != "fault"] + ([("fault", ";".join(faults))] if faults else [])
+    # An empty one is no fault, and not an empty part of a plan of several.
+    plan = ";".join(filter(str.strip, faults))
+    return [pair for pair in pairs if pair[0] != "fault"] + ([("fault", plan)] if faults else [])
 
 
 def _check_replay(spec: PlayerSpec, given: set[str]) -> None:

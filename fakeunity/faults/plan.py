@@ -13,7 +13,8 @@
 Conditions: `env=N` and `incarnation=N` (the trainer tells both; a player that was not told takes 0), `once` (only the
 first player that comes there, known by a file in the folder of `fault_once`), and `before`: a crash or a silence comes
 before the world has moved, not between the move and the answer. Examples: `crash:9@step=17+env=2+once`,
-`crash:SEGV@handshake`, `nan:agent=3:index=2@step=40`, `delay:ms=5:sigma=1@step`, `empty@step=10-30`.
+`crash:SEGV@handshake`, `nan:agent=3:index=2@step=40`, `delay:ms=5:sigma=1@step`, `empty@step=10-30`. An empty text is
+the plan of a player that does nothing wrong.
 """
 
 from __future__ import annotations
@@ -144,7 +145,12 @@ class FaultPlan:
 
 
 def parse_plan(text: str) -> FaultPlan:
-    """The plan that `text` describes. Raises SpecError saying what is wrong and what is nearest."""
+    """The plan that `text` describes, no fault where it is empty.
+
+    Raises SpecError saying what is wrong and what is nearest.
+    """
+    if not text.strip():
+        return FaultPlan()
     return FaultPlan(tuple(parse_fault(part) for part in text.split(";")))
 
 

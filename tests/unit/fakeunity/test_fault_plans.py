@@ -19,13 +19,20 @@ from fakeunity.testing.strategies import fault_plans
 
 @given(fault_plans(once_folder=Path("marks")))
 def test_a_plan_survives_its_own_text_url_and_options(plan: FaultPlan) -> None:
-    if not plan.faults:
-        return
     assert parse_plan(str(plan)).faults == plan.faults
     spec = from_options("basic", [("fault", str(plan)), ("fault_once", "marks")])
     assert spec.faults == plan
     assert parse_url(spec.url()) == spec
     assert from_options("basic", spec.options().items()) == spec
+
+
+def test_no_fault_is_an_empty_text_in_every_place_that_takes_a_plan() -> None:
+    assert parse_plan(str(FaultPlan())) == parse_plan(" ") == FaultPlan()
+    plain = parse_url("fake:basic")
+    assert parse_url("fake:basic?fault=") == from_options("basic", [("fault", "")]) == plain
+    assert parse_url("fake:basic?fault=&fault=crash@close&fault=").faults == parse_plan("crash@close")
+    damaged = from_options("basic", [("fault", "crash@close")])
+    assert from_options("basic", [("fault", "")], damaged) == plain
 
 
 @given(st.text(max_size=40) | st.text("crashneltov:@=;+-0123456789", max_size=40))
@@ -53,7 +60,8 @@ def test_words_mean_what_the_module_says() -> None:
     ("text", "words"),
     [
         ("crash", "has no phase; write VERB@PHASE"),
-        ("", "has no phase"),
+        (";", "has no phase"),
+        ("crash@step=1;", "fault '' has no phase"),
         ("crsh@step=1", "unknown fault 'crsh'; did you mean 'crash'"),
         ("crash@stp=1", "unknown phase 'stp'; did you mean 'step'"),
         ("crash@step=", "'' is no number; expected N, N-M or N-"),
