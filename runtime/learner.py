@@ -77,11 +77,15 @@ class BehaviorSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRelease:
-    """One version of one behavior's policy, as the ONNX graph that acts (its contract: `runtime/acting`)."""
+    """One version of one behavior's policy, as the ONNX graph that acts (its contract: `runtime/acting`).
+
+    warning: what the user should know of it, as that it begins with random weights although others were to be taken.
+    """
 
     behavior: str
     version: int
     body: bytes
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,11 @@ class RunPaths:
         return self.root / "summary.json"
 
     @property
+    def training_summary(self) -> Path:
+        """The summary that the training left, once the run has been used for inference."""
+        return self.root / "training_summary.json"
+
+    @property
     def checkpoints(self) -> Path:
         """The folder of checkpoints."""
         return self.root / "checkpoints"

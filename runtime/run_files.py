@@ -13,7 +13,7 @@ from typing import Final
 _OURS: Final = tuple(
     re.compile(pattern)
     for pattern in (
-        r"configuration\.yaml|summary\.json|run\.lock",
+        r"configuration\.yaml|(training_)?summary\.json|run\.lock",
         r"(.*/)?\.[^/]+\.\d+\.tmp",
         r"(?P<brain>[^/]+)/(?P=brain)-\d+\.onnx",
         r"[^/]+/events\.out\.tfevents\.[^/]+",

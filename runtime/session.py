@@ -8,6 +8,7 @@ session.close()
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import time
@@ -17,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from runtime.actors.run_system import ProcessSystem, RunSystem, log_file_in
-from runtime.errors import PortInUseError, StorageError
+from runtime.errors import PortInUseError, StorageError, UsageError
 from runtime.learner import LearnerFactory
 from runtime.messages import Status, StopRequest
 from runtime.results import RunSummary, write_atomically, write_json_atomically
-from runtime.run_directory import RunDirectory, claim_run_directory, initial_checkpoints
+from runtime.run_directory import RunDirectory, RunPaths, claim_run_directory, initial_checkpoints
 from runtime.seeds import player_seed
 from runtime.session_plan import Launch, make_plan, player_target, recording
 from runtime.settings.model import Editor, RunSettings
@@ -64,6 +65,7 @@ class TrainingSession:
         self._heard_s = self._launched_s
         self._incarnations: dict[int, int] = {}
         self._earlier_seeds: dict[int, list[int]] = {}
+        self._earlier_configuration = b""
         self._notes: list[str] = []
         self._is_closed = False
 
@@ -129,7 +131,7 @@ class TrainingSession:
             first_incarnation=first_incarnation,
             learner_factory=self._factory,
             resume=() if settings.checkpoints.inference else folders,
-            initialize=folders if settings.checkpoints.inference else initial_checkpoints(settings),
+            initialize=folders if settings.checkpoints.inference and folders else initial_checkpoints(settings),
             worker_silence_s=self._worker_silence_s,
         )
         self._incarnations = dict.fromkeys(range(settings.environment.num_envs), first_incarnation)
@@ -138,6 +140,8 @@ class TrainingSession:
             # Seeds of incarnations after the checkpoint are given again: what those players did is forgotten.
             recorded = recorded_player_seeds(directory.paths.configuration)
             self._earlier_seeds = {env_id: seeds[:first_incarnation] for env_id, seeds in recorded.items()}
+        if settings.checkpoints.resume:
+            self._keep_earlier(directory.paths)
         self._write_configuration()
         self._reopen_summary()
         if settings.actor_system == "inline":
@@ -170,6 +174,8 @@ class TrainingSession:
 
         env = settings.environment
         if player_target(settings).is_in_memory:
+            if env.message_bytes_max > 0:
+                self._notes.append("--message-bytes-max has no effect on players in memory: it is a limit of sockets")
             return settings
         block = range(env.base_port, env.base_port + env.num_envs)
         if env.is_base_port_fixed or isinstance(env.target, Editor):
@@ -260,6 +266,14 @@ class TrainingSession:
         except OSError as error:
             return f"The profile could not be written: {error}. Free some space, or look at {paths.profile}."
 
+    def _keep_earlier(self, paths: RunPaths) -> None:
+        """Remember what a run that is refused must leave as it was, and keep the summary of a training."""
+        with contextlib.suppress(OSError):
+            self._earlier_configuration = paths.configuration.read_bytes()
+        if self._settings.checkpoints.inference and not paths.training_summary.exists():
+            with contextlib.suppress(OSError):
+                write_atomically(paths.training_summary, paths.summary.read_bytes())
+
     def _reopen_summary(self) -> None:
         """A run that goes on has not ended: what its earlier part wrote must not be taken for this one's end."""
         path = self._the_directory.paths.summary
@@ -282,9 +296,18 @@ class TrainingSession:
 
     def _write_last_seeds(self) -> None:
         try:
-            self._write_configuration()
+            if self._was_refused():
+                write_atomically(self._the_directory.paths.configuration, self._earlier_configuration)
+            else:
+                self._write_configuration()
         except StorageError as error:
             self._notes.append(str(error))
+
+    def _was_refused(self) -> bool:
+        """Whether a run was to go on with a configuration that does not fit it, and took no step."""
+        last = self._last
+        is_refused = last is not None and last.exit_code == UsageError.exit_code and last.first_step_s is None
+        return is_refused and bool(self._earlier_configuration)
 
 
 PORT_MAX: Final = 65_535

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import random
 import select
@@ -32,6 +34,8 @@ LEAVE_S = 9.5
 def main(argv: Sequence[str] | None = None) -> int:
     """Train, and return the exit code of `interfaces`: 0 done, 2 usage, 3 environment, 4 trainer, 5 storage."""
     console = Console()
+    # What actors log is in the run's log; where they run in this process, it would stand on the screen a second time.
+    logging.getLogger("runtime").addHandler(logging.NullHandler())
     try:
         settings = _settings(sys.argv[1:] if argv is None else argv)
     except TrainingError as error:
@@ -275,8 +279,9 @@ def command() -> NoReturn:
         code = main()
     except SystemExit as leave:  # --help and --version
         code = leave.code if isinstance(leave.code, int) else 0
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # whoever read it has gone
+            stream.flush()
     os._exit(code)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,8 @@ class PPOLearner:
         self._saved: dict[str, Mapping[str, Any]] = {}  # JSON
         self._saved_arrays: dict[str, dict[str, Array]] = {}
         self._takes_policies_only = False
+        self._known_elsewhere: tuple[str, ...] = ()
+        self._fresh: dict[str, str] = {}
 
     def add_brain(self, brain: BrainParameters) -> PolicyRelease | None:
         """The first policy of a new behavior, or None when the behavior is known."""
@@ -86,7 +88,7 @@ class PPOLearner:
             refuse_other_brain(behavior.brain, brain)
         self._unmet.discard(name)
         self._brains[brain.brain_name] = brain
-        return behavior.release() if is_first else None
+        return replace(behavior.release(), warning=self._fresh.pop(name, "")) if is_first else None
 
     def _make(self, brain: BrainParameters, settings: BehaviorSettings) -> Behavior:
         """A behavior, as a checkpoint has it if one was loaded that knows it."""
@@ -99,6 +101,8 @@ class PPOLearner:
             key=behavior_key(self._options.run_seed, name),
             keeps_versions=self._options.keeps_versions,
         )
+        if self._takes_policies_only and name not in self._saved:
+            self._note_fresh(name)
         if name in self._saved:
             restore = restore_policy if self._takes_policies_only else restore_behavior
             with refusing_foreign(name):
@@ -106,6 +110,14 @@ class PPOLearner:
             del self._saved[name], self._saved_arrays[name]
         self._behaviors[name] = behavior
         return behavior
+
+    def _note_fresh(self, name: str) -> None:
+        """A behavior that the other run does not know begins with random weights, which is no policy to act with."""
+        known = ", ".join(map(repr, self._known_elsewhere))
+        text = f"behavior {name!r}: the checkpoint to take weights from knows {known}, and not this one"
+        if not self._options.is_training:
+            raise UsageError(f"{text}; inference needs trained weights. Name a run that trained {name!r}.")
+        self._fresh[name] = f"{text}; it begins with random weights"
 
     def _refuse_beyond_memory(self, brain: BrainParameters, settings: BehaviorSettings) -> None:
         if self._options.is_training:
@@ -246,6 +258,7 @@ class PPOLearner:
         """Takes weights and normalisers alone; counters start at 0."""
         self._takes_policies_only = True
         self._take(folders)
+        self._known_elsewhere = tuple(sorted(self._saved))
 
     def _take(self, folders: Sequence[Path]) -> tuple[Checkpoint, list[str]]:
         _, checkpoint, damaged = first_loadable(folders)

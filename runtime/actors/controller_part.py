@@ -77,6 +77,7 @@ class ControllerPart:
         self._learner: Learner | None = None
         self._core: ControllerCore | None = None
         self._idle_checked_at = 0
+        self._is_restored = False
 
     # ---- as a part
 
@@ -105,6 +106,7 @@ class ControllerPart:
         resumed: Mapping[str, object] | None = None
         if self._start.resume:
             resumed = learner.load([Path(each) for each in self._start.resume])
+            self._is_restored = True
             for damaged in _texts(resumed.get("damaged")):
                 self._report("fault", f"a damaged checkpoint was passed over: {damaged}")
         if self._start.initialize:
@@ -203,6 +205,8 @@ class ControllerPart:
         except TrainingError as error:
             self._facts.append(fx.LearnerFailed(str(error), error.exit_code))
             return
+        if release is not None and release.warning:
+            self._report("fault", release.warning)
         interval = checkpoint_interval(self._the_options, brain.behavior_name)
         self._facts.append(fx.BrainAdded(brain, release, self._the_learner.progress(), interval))
 
@@ -284,6 +288,8 @@ class ControllerPart:
         self._storage.submit(save, done)
 
     def _write_summary(self, exit_reason: str) -> None:
+        if self._start.resume and not self._is_restored:
+            return  # what the earlier part of the run wrote stands; the launcher adds how this one ended
         reason: ExitReason | None = exit_reason or None  # type: ignore[assignment] # the reasons that the summary knows
         self._recorder.write_summary(self._the_core.state, reason)
 

@@ -20,6 +20,7 @@ from runtime.players.replies import CLOSING
 from runtime.players.versions import EXCHANGE_PATH, EXCHANGE_PATH_GEN1, Generation
 
 MESSAGE_BYTES_UNLIMITED = -1
+
 # gRPC drops what is too long without a word to us, so it is asked to let this many times more through, to be named.
 _NAMED_TIMES = 4
 
@@ -172,12 +173,11 @@ class ExchangeServer:
             if not reply.done() or reply.cancelled():
                 self._hang_up()
 
-    def _too_long(self, size: int) -> PlayerDiedError:
-        return PlayerDiedError(
-            f"{self._place.environment}: the player sent a message of {size} bytes, the limit is "
-            f"{self._message_bytes_max} (--message-bytes-max); the connection is broken off. Send less, or raise it.",
-            env_id=self._place.env_id,
-            incarnation=self._place.incarnation,
+    def _too_long(self, size: int) -> PlayerError:
+        """A player that was started again would say the same again, so this is no death."""
+        return self._place.protocol_error(
+            f"the player sent a message of {size} bytes, the limit is {self._message_bytes_max} (--message-bytes-max); "
+            "the connection is broken off. Send less, or raise it."
         )
 
     def _hang_up(self) -> None:

@@ -10,8 +10,10 @@ _SAFE = re.compile(r"[A-Za-z0-9 _.-]{1,64}", re.ASCII)
 _UNSAFE_CHARACTER = re.compile(r"[^A-Za-z0-9 _.-]", re.ASCII)
 # Windows opens a device under these names, whatever the extension.
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)[ .]*(\..*)?", re.IGNORECASE | re.ASCII)
-# Folders of a run that are not a behavior's; compared without case for file systems that do so.
-_FOLDERS_OF_A_RUN = frozenset({"checkpoints", "run_logs"})
+# What else there is in a run's folder; compared without case for file systems that do so.
+_OTHERS_OF_A_RUN = frozenset(
+    {"checkpoints", "run_logs", "configuration.yaml", "summary.json", "training_summary.json", "run.lock", "actors.log"}
+)
 CLEANED_CHARACTERS_MAX = 48
 
 
@@ -39,4 +41,4 @@ def clean_name(brain: str) -> str:
 def _is_safe(name: str) -> bool:
     if _SAFE.fullmatch(name) is None or name[0] in ". " or name[-1] in ". ":
         return False
-    return _DEVICE.fullmatch(name) is None and name.casefold() not in _FOLDERS_OF_A_RUN
+    return _DEVICE.fullmatch(name) is None and name.casefold() not in _OTHERS_OF_A_RUN

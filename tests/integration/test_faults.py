@@ -160,15 +160,15 @@ def test_a_message_of_eight_mebibytes_passes() -> None:
 
 
 SIZES = [
-    (6, r"a message of \d{7} bytes, the limit is 4194304 \(--message-bytes-max\)"),
-    (24, "ended with exit code 0"),  # so long that gRPC drops it unseen
+    (6, PlayerProtocolError, r"a message of \d{7} bytes, the limit is 4194304 \(--message-bytes-max\)"),
+    (24, PlayerDiedError, "ended with exit code 0"),  # so long that gRPC drops it unseen
 ]
 
 
-@pytest.mark.parametrize(("mib", "words"), SIZES)
-def test_a_message_beyond_the_limit_breaks_the_connection_off(mib: int, words: str) -> None:
+@pytest.mark.parametrize(("mib", "kind", "words"), SIZES)
+def test_a_message_beyond_the_limit_breaks_the_connection_off(mib: int, kind: type[PlayerError], words: str) -> None:
     factory = UnityPlayerFactory(target=f"fake:basic?fault=pad:mib={mib}@step=3", run="test", message_bytes_max=4 << 20)
-    loss(PlayerDiedError, words, factory.open_link(assignment(2, incarnation=1), LIMITS))
+    loss(kind, words, factory.open_link(assignment(2, incarnation=1), LIMITS))
 
 
 GEN1 = [

@@ -35,11 +35,12 @@ def test_without_the_request_the_first_one_ends_the_run_and_nothing_is_counted(t
 
 
 def test_a_message_that_is_too_long_names_the_flag_that_allows_it(tmp_path: Path) -> None:
-    words = (str(config(tmp_path, max_steps=300)), "--seed", "3", "--max-lifetime-restarts", "0")
+    words = (str(config(tmp_path, max_steps=300)), "--seed", "3")
     player = ("--env", "fake:basic?fault=pad:mib=2@step=20")
     short = train(tmp_path, "short", *words, *player, "--message-bytes-max", str(1 << 20))
     assert short.code == 3, short.text
     assert "the limit is 1048576 (--message-bytes-max)" in short.text
+    assert short.summary["restarts"] == {"0": 0}  # the next player would say the same
     assert train(tmp_path, "long", *words, *player, "--message-bytes-max", str(3 << 20)).code == 0
 
 

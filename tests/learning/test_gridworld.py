@@ -33,9 +33,13 @@ def configured(folder: Path, **changes: object) -> str:
     return str(path)
 
 
+LEARNING_RATES = {"simple": 1.5e-3, "nature_cnn": 5e-4}
+
+
 @pytest.mark.parametrize("encoder", sorted(ENCODERS))
 def test_gridworld_is_learned_to_95_of_100_and_so_is_its_exported_model(tmp_path: Path, encoder: str) -> None:
-    run = train(tmp_path, "r", configured(tmp_path, vis_encode_type=encoder), "--env", PLAYER, "--seed", "1")
+    settings = configured(tmp_path, vis_encode_type=encoder, learning_rate=LEARNING_RATES[encoder])
+    run = train(tmp_path, "r", settings, "--env", PLAYER, "--seed", "1")
     assert run.code == 0, run.text
     assert run.summary["exit_reason"] == "max_steps"
     assert run.summary["mean_reward"]["GridWorld"] >= 0.95

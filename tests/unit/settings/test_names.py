@@ -37,6 +37,8 @@ def test_the_team_is_no_part_of_a_behaviors_name(brain: str, behavior: str) -> N
         ("COM1.onnx", "_COM1.onnx"),
         ("checkpoints", "checkpoints"),
         ("Run_Logs", "Run_Logs"),
+        ("summary.json", "summary.json"),
+        ("Configuration.yaml", "Configuration.yaml"),
         ("dot.", "dot."),
         ("a" * 65, "a" * 48),
     ],
