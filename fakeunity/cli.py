@@ -23,6 +23,7 @@ from fakeunity.spec import REPLAY, PlayerSpec, from_options, integer, parse_url
 
 BASE_PORT = 5005
 CONNECT_S = 60
+REFUSE_CONNECT_S = 5
 DEVIATED, TAPE_ENDED = 3, 4
 ENV_ID_VARIABLE = "FAKEUNITY_ENV_ID"
 INCARNATION_VARIABLE = "FAKEUNITY_INCARNATION"
@@ -201,6 +202,7 @@ def _run(spec: PlayerSpec, log: _Log, *, port: int, connect_s: int, who: Who) ->
     # numpy, protobuf and grpc take longer to load than a usage error should take to appear.
     from fakeunity import grpc_player  # noqa: PLC0415 - see above
     from fakeunity.cassettes.replay import DeviationError, TapeEndError  # noqa: PLC0415 - see above
+    from fakeunity.cassettes.tape import CassetteError  # noqa: PLC0415 - see above
     from fakeunity.faults.process import ProcessBody, port_to_dial  # noqa: PLC0415 - see above
     from fakeunity.memory import open_player  # noqa: PLC0415 - see above
 
@@ -208,7 +210,12 @@ def _run(spec: PlayerSpec, log: _Log, *, port: int, connect_s: int, who: Who) ->
     log.line(f"{what}, {spec.protocol}, pid {os.getpid()}, env {who.env_id}")
     body = ProcessBody()
     port = port_to_dial(spec.faults, body, port)
-    player = open_player(spec, env_id=who.env_id, incarnation=who.incarnation, body=body, report=log.line)
+    try:
+        player = open_player(spec, env_id=who.env_id, incarnation=who.incarnation, body=body, report=log.line)
+    except CassetteError as error:
+        log.trouble(str(error))
+        grpc_player.refuse(port, connect_s=min(connect_s, REFUSE_CONNECT_S))
+        return 1
     try:
         grpc_player.run(player, port, connect_s=connect_s, report=log.line)
     except (ConnectError, TrainerMistakeError) as error:

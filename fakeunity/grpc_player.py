@@ -15,7 +15,7 @@ import grpc
 from fakeunity.errors import ConnectError, TrainerMistakeError
 from fakeunity.faults.process import wait_s
 from fakeunity.memory import MemoryPlayer
-from fakeunity.wire import closing_bytes, refusing_bytes
+from fakeunity.wire import EXCHANGE_PATH, closing_bytes, refusing_bytes
 
 CHANNEL_OPTIONS = (
     ("grpc.enable_http_proxy", 0),  # a proxy from the environment cannot reach this machine's own loopback
@@ -34,7 +34,7 @@ def run(player: MemoryPlayer, port: int, *, connect_s: float, report: Callable[[
     """
     player.connect()
     wait_s(player.fault_delay_s(), time.sleep)
-    with grpc.insecure_channel(f"localhost:{port}", options=CHANNEL_OPTIONS) as channel:
+    with _dialled(port) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=connect_s)
         except grpc.FutureTimeoutError as error:
@@ -59,6 +59,20 @@ def run(player: MemoryPlayer, port: int, *, connect_s: float, report: Callable[[
             raise
         else:
             report("the trainer asked to stop")
+
+
+def refuse(port: int, *, connect_s: float) -> None:
+    """Tells the trainer that there is no player, and that one which is started again would not be there either.
+
+    Says nothing where nobody serves the port within `connect_s` seconds.
+    """
+    with _dialled(port) as channel, contextlib.suppress(grpc.FutureTimeoutError):
+        grpc.channel_ready_future(channel).result(timeout=connect_s)
+        _say_goodbye(channel.unary_unary(EXCHANGE_PATH), refusing_bytes())
+
+
+def _dialled(port: int) -> grpc.Channel:
+    return grpc.insecure_channel(f"localhost:{port}", options=CHANNEL_OPTIONS)
 
 
 def _say_goodbye(exchange: Callable[..., bytes], words: bytes) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 from fakeunity.cassettes.places import found_cassette
 from fakeunity.cassettes.replay import ReplayPlayer
-from fakeunity.cassettes.tape import open_cassette
+from fakeunity.cassettes.tape import Cassette, CassetteError, open_cassette
 from fakeunity.delay import Delays
 from fakeunity.dialect import Dialect
 from fakeunity.faults.clock import FaultClock
@@ -100,13 +101,13 @@ def open_player(
 ) -> MemoryPlayer:
     """A new player of `spec`, whatever its link. `env_id` names the journal; raises OSError if that will not open.
 
-    A recording that is none, or damaged, raises CassetteError, an OSError.
+    A recording that is none, or damaged, or not there raises CassetteError, an OSError.
     env_id and incarnation: whom the faults of `spec` are meant for. body: what they can be done to, by default nothing
     but this object; report: gets a line when one happens for the first time.
     """
     delays = None if spec.delay_ms is None else Delays(spec.delay_ms, seed=spec.seed, env_id=env_id)
     if spec.scene == REPLAY and spec.file is not None:
-        cassette = open_cassette(found_cassette(spec.file, env_id=env_id, life=incarnation))
+        cassette = _recorded(spec.file, env_id=env_id, life=incarnation)
         return MemoryPlayer(ReplayPlayer(cassette, is_tolerant=spec.tolerant), delays)
     journal = None if spec.journal is None else Journal(spec.journal, env_id)
     if not spec.faults.faults:
@@ -115,6 +116,16 @@ def open_player(
     player = _player(spec, journal, clock)
     seed = f"{spec.seed}/{env_id}/{incarnation}"
     return MemoryPlayer(player, delays, FaultyPlayer(player, clock, body=body or HostedBody(), seed=seed))
+
+
+def _recorded(file: Path, *, env_id: int, life: int) -> Cassette:
+    found = found_cassette(file, env_id=env_id, life=life)
+    if life and not found.exists():
+        raise CassetteError(
+            f"{found}: there is no such recording; the recorded player was started again fewer than {life} times. What "
+            "matters is why the player before this one ended, which was said further up"
+        )
+    return open_cassette(found)
 
 
 def _player(spec: PlayerSpec, journal: Journal | None, clock: FaultClock | None) -> Player:

@@ -150,3 +150,18 @@ def test_an_environment_by_itself_records_too_and_hears_the_same_again(tmp_path:
     assert rewards(f"fake:replay?link=memory&file={file}") == then
     with pytest.raises(UsageError, match="there already"):
         UnityEnvironment("fake:basic?link=memory", record=file)
+
+
+@pytest.mark.parametrize("link", ["memory", "grpc"])
+def test_a_damaged_recording_ends_the_run_at_once_with_the_place_of_the_damage(link: str, tmp_path: Path) -> None:
+    file = tmp_path / "run.cassette"
+    trained(tmp_path, "then", "basic?link=memory", "--record", str(file))
+    content = bytearray(file.read_bytes())
+    content[-100] ^= 1
+    file.write_bytes(content)
+    now = trained(tmp_path, "now", f"replay?link={link}&file={file}")
+    assert now.code == 3
+    assert now.summary["restarts"] == {"0": 0}
+    assert re.search(r"run\.cassette, byte \d+: a damaged block", now.text)
+    assert "is started again" not in now.text
+    assert "run.1.cassette" not in now.text

@@ -164,5 +164,5 @@ def test_replaying_what_is_not_there_is_a_usage_error(tmp_path: Path, capsys: py
     assert main(["replay", "--mlagents-port", "1"]) == 2
     assert "which recording?" in capsys.readouterr().err
     (tmp_path / "empty").touch()
-    assert main(["replay", str(tmp_path / "empty"), "--port", "1", "--tolerant"]) == 1
+    assert main(["replay", str(tmp_path / "empty"), "--port", "1", "--tolerant", "--connect-timeout-s", "1"]) == 1
     assert "no cassette" in capsys.readouterr().err
