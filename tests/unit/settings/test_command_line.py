@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from fakeunity.memory import open_player
+from fakeunity.protocols import since
+from fakeunity.scenes.catalogue import SCENES as CARDS
 from fakeunity.scenes.catalogue import open_world
+from fakeunity.spec import parse_url
+from fakeunity.testing.tongues import heard_hello
 from runtime.errors import ConfigError, UsageError
 from runtime.settings import Editor, Executable, FakeScene, FaultsError
 from tests.support.settings import BASE, SCENES, parse, parse_text, surroundings
@@ -41,6 +46,16 @@ def test_a_scene_without_config_has_its_bundled_configuration(scene: str) -> Non
     assert settings.warnings == ()
     brains = [each.name for each in open_world(scene, agents=1, handshake_seed=0, url_seed=0).specs if each.is_training]
     assert {settings.settings_for(brain).trainer_type for brain in brains} == {"ppo"}
+
+
+@pytest.mark.parametrize("scene", [each for each in sorted(SCENES) if "API-9" in since(CARDS[each].since)])
+def test_a_bundled_configuration_names_the_brains_of_old_players_too(scene: str) -> None:
+    url = f"fake:{scene}?protocol=API-9"
+    hello, _ = heard_hello(open_player(parse_url(url)).exchange(None))
+    settings = parse("--env", url)
+    named = {each.name: settings.settings_for(each.name) for each in hello.announced if each.is_training}
+    assert named
+    assert all(each == next(iter(named.values())) for each in named.values())
 
 
 def test_the_crowd_configuration_names_the_late_behavior_too() -> None:
