@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from fakeunity.cassettes.tape import open_cassette
-from runtime.errors import PlayerRefusalError, UsageError
+from runtime.errors import EnvironmentFactoryError, PlayerRefusalError, UsageError
 from runtime.players.environment import UnityEnvironment
-from runtime.players.factories import LinkExtras, UnityPlayerFactory
+from runtime.players.factories import LinkExtras, MemoryPlayerFactory, UnityPlayerFactory
 from runtime.players.recording import RecordTo
 from runtime.train import main
 from tests.support.faulty import LIMITS, lived
@@ -165,3 +165,18 @@ def test_a_damaged_recording_ends_the_run_at_once_with_the_place_of_the_damage(l
     assert re.search(r"run\.cassette, byte \d+: a damaged block", now.text)
     assert "is started again" not in now.text
     assert "run.1.cassette" not in now.text
+
+
+@pytest.mark.parametrize("link", ["memory", "grpc"])
+def test_a_life_that_was_never_recorded_is_refused_and_points_at_the_life_before(link: str, tmp_path: Path) -> None:
+    file = tmp_path / "life.cassette"
+    record = RecordTo(file=str(file), environments=1, first_incarnation=0, target="fake")
+    extras = LinkExtras(open_tap=record)
+    lived(MemoryPlayerFactory(target="fake:basic?link=memory", extras=extras).open_link(assignment(seed=7), LIMITS), 3)
+    target = f"fake:replay?link={link}&file={file}"
+    factory = MemoryPlayerFactory(target=target) if link == "memory" else UnityPlayerFactory(target=target, run="test")
+    with pytest.raises(
+        (EnvironmentFactoryError, PlayerRefusalError),
+        match=r"life\.1\.cassette: there is no such .* why the player before this one ended",
+    ):
+        lived(factory.open_link(assignment(seed=7, incarnation=1), LIMITS), 3)

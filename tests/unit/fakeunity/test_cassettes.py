@@ -371,17 +371,6 @@ def test_lives_and_environments_have_files_of_their_own(tmp_path: Path) -> None:
     assert found_cassette(tmp_path / "run", env_id=0, life=1) == tmp_path / "run.1"
 
 
-def test_a_player_that_was_never_started_again_has_no_later_life_and_the_first_cause_is_pointed_at(
-    tmp_path: Path,
-) -> None:
-    recorded(tmp_path / "c", "basic", steps=1)
-    spec = parse_url(f"fake:replay?file={tmp_path / 'c'}&link=memory")
-    with pytest.raises(
-        CassetteError, match=r"c\.1: there is no such recording; .* why the player before this one ended"
-    ):
-        open_player(spec, incarnation=1)
-
-
 @pytest.mark.parametrize(
     ("query", "words"),
     [
