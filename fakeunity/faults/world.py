@@ -146,7 +146,8 @@ def _crowded(rows: Rows, count: int) -> Rows:
         return rows
     start = len(rows.ids)
     more = rows.picked(np.append(np.arange(start), np.zeros(count, np.int64)))
-    more.ids[start:] = INVENTED_FIRST_ID + np.arange(count)
+    # Another fault may have invented some for the same message.
+    more.ids[start:] = max(INVENTED_FIRST_ID, int(rows.ids.max()) + 1) + np.arange(count)
     more.done[start:] = False
     more.interrupted[start:] = False
     return more

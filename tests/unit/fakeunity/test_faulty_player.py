@@ -353,6 +353,14 @@ def test_faults_of_other_environments_and_incarnations_do_not_happen() -> None:
         driver.step()
 
 
+def test_two_crowds_in_one_message_have_numbers_of_their_own() -> None:
+    driver = Driver(
+        open_player(parse_url("fake:constant?agents=3&fault=agents:2@reset;agents:1@reset")), random_choice(0)
+    )
+    driver.start()
+    assert len({info.id for info in driver.waiting["Constant"]}) == 3 + 2 + 1
+
+
 HARMLESS = ("agents", "delay", "flood", "fork", "huge", "inf", "nan", "pad", "reshape", "rst", "vanish")
 
 
