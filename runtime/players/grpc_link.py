@@ -170,7 +170,7 @@ class GrpcPlayerLink:
     def _note_exit(self) -> None:
         """The process has ended: whoever waits learns it now."""
         refusal = self._process.refusal if self._process is not None else None
-        self._server.fail(refusal or self._died(f"{self._where()}: the player died; {self._exit_words()}."))
+        self._server.fail(refusal or self._died(f"{self._where()}: the player died; {_closed(self._exit_words())}"))
 
     def _note_idle_failure(self, error: PlayerError) -> None:
         if not self._is_closed:
@@ -186,7 +186,7 @@ class GrpcPlayerLink:
         self._server.say_goodbye()  # a player that is closing waits for an answer before it leaves
         text = str(error)
         if self._process is not None and await self._process.wait(_EXIT_WORDS_S) and self._exit_words() not in text:
-            text = f"{text.rstrip('.')}; {self._exit_words()}."
+            text = f"{text.rstrip('.')}; {_closed(self._exit_words())}"
         if isinstance(error, PlayerRefusalError):
             return PlayerRefusalError(text, env_id=error.env_id, incarnation=error.incarnation)
         return self._died(text)
@@ -221,7 +221,7 @@ class GrpcPlayerLink:
         if self._process is None:
             return f"port {self._assignment.port}, no process of ours"
         log = f"log {self._process.log}" if self._process.log is not None else "no log file"
-        return f"{self._exit_words()}, port {self._assignment.port}, {log}"
+        return f"port {self._assignment.port}, {log}, {self._exit_words()}"
 
     def _tell_silence(self) -> None:
         if not self._server.has_session:
@@ -231,6 +231,11 @@ class GrpcPlayerLink:
                     f"{self._situation()}. Waiting until {self._limits.start_timeout_s:g} s have passed "
                     "(--timeout-wait)."
                 )
+
+
+def _closed(words: str) -> str:
+    """A sentence with its full stop; one that ends in lines of a log ends with them."""
+    return words if "\n" in words else f"{words}."
 
 
 def _log_note(text: str) -> None:

@@ -259,4 +259,5 @@ class PlayerProcess:
             return "" if self._log is None else f"; its log {self._log} is empty"
         where = f" of {self._log}" if self._log is not None else " that it printed"
         text = "\n".join("  " + line for line in lines)
-        return f"; the last {len(lines)} lines{where}:\n{text}\n "
+        count = "line" if len(lines) == 1 else f"{len(lines)} lines"
+        return f"; the last {count}{where}:\n{text}"

@@ -96,7 +96,7 @@ def test_a_player_that_dies_before_it_connects_tells_its_last_words(tmp_path: Pa
     logs.mkdir()
     link = UnityPlayerFactory(target=str(file), log_folder=str(logs)).open_link(assignment(4), LIMITS)
     with pytest.raises(
-        PlayerDiedError, match=r"(?s)exit code 127; the last 1 lines of .*Player-4.log:\n  cannot load libunity"
+        PlayerDiedError, match=r"(?s)exit code 127; the last line of .*Player-4.log:\n  cannot load libunity"
     ):
         run(closing(link, driven(link, 0)))
 

@@ -59,7 +59,7 @@ def test_without_a_log_the_last_lines_come_from_memory() -> None:
         await process.end(0.0)
 
     run(life())
-    assert "the last 1 lines that it printed:\n  only in memory" in process.describe_exit()
+    assert "the last line that it printed:\n  only in memory" in process.describe_exit()
 
 
 def test_what_it_prints_is_kept_up_to_a_limit(tmp_path: Path) -> None:
