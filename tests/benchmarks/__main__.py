@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
-from tests.benchmarks import collection, scaling, update, whole_runs
+from tests.benchmarks import collection, scaling, slow_one, update, whole_runs
 from tests.benchmarks.facts import machine
 from tests.benchmarks.measure import Case, Results, run_all
 
@@ -20,6 +20,7 @@ SECTIONS: Mapping[str, Callable[..., Iterator[Case]]] = MappingProxyType(
         "update": update.cases,
         "whole-runs": whole_runs.cases,
         "scaling": scaling.cases,
+        "slow-one": slow_one.cases,
     }
 )
 
