@@ -7,7 +7,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "machines.md"
 sys.path.insert(0, str(ROOT))
 
-from tests.support.machine_seats import tables  # noqa: E402 - found by the line above
+from tests.support.generated_page import write_or_check  # noqa: E402 - found by the line above
+from tests.support.machine_seats import tables  # noqa: E402
 from tests.support.machine_tables import Table, diagram, grid  # noqa: E402
 
 INTRODUCTION = """\
@@ -37,16 +38,7 @@ def page() -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the page, or with --check only say whether it is what would be written; the exit code."""
-    if arguments not in ([], ["--check"]):
-        print(f"unknown arguments {arguments!r}; expected none or --check", file=sys.stderr)
-        return 2
-    text = page()
-    if arguments:
-        is_fresh = PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text
-        print(f"{PAGE.name} is {'fresh' if is_fresh else 'stale: run python docs/generate_machines.py'}")
-        return 0 if is_fresh else 1
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
+    return write_or_check(arguments, PAGE, page, "docs/generate_machines.py")
 
 
 if __name__ == "__main__":

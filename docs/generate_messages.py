@@ -9,6 +9,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "runtime" / "messages.py"
 PAGE = ROOT / "docs" / "messages.md"
+sys.path.insert(0, str(ROOT))
+
+from tests.support.generated_page import write_or_check  # noqa: E402 - found by the line above
 
 INTRODUCTION = """\
 # Messages between actors
@@ -62,16 +65,9 @@ def page(source: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the page, or with --check only say whether it is what would be written; the exit code."""
-    if arguments not in ([], ["--check"]):
-        print(f"unknown arguments {arguments!r}; expected none or --check", file=sys.stderr)
-        return 2
-    text = page(SOURCE.read_text(encoding="utf-8"))
-    if arguments:
-        is_fresh = PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text
-        print(f"{PAGE.name} is {'fresh' if is_fresh else 'stale: run python docs/generate_messages.py'}")
-        return 0 if is_fresh else 1
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
+    return write_or_check(
+        arguments, PAGE, lambda: page(SOURCE.read_text(encoding="utf-8")), "docs/generate_messages.py"
+    )
 
 
 def _field_names(node: ast.ClassDef) -> Iterator[str]:

@@ -140,7 +140,6 @@ class TrainingSession:
             # Seeds of incarnations after the checkpoint are given again: what those players did is forgotten.
             recorded = recorded_player_seeds(directory.paths.configuration)
             self._earlier_seeds = {env_id: seeds[:first_incarnation] for env_id, seeds in recorded.items()}
-        if settings.checkpoints.resume:
             self._keep_earlier(directory.paths)
         self._write_configuration()
         self._reopen_summary()

@@ -75,7 +75,6 @@ class PPOLearner:
         self._saved_arrays: dict[str, dict[str, Array]] = {}
         self._takes_policies_only = False
         self._known_elsewhere: tuple[str, ...] = ()
-        self._fresh: dict[str, str] = {}
 
     def add_brain(self, brain: BrainParameters) -> PolicyRelease | None:
         """The first policy of a new behavior, or None when the behavior is known."""
@@ -88,7 +87,10 @@ class PPOLearner:
             refuse_other_brain(behavior.brain, brain)
         self._unmet.discard(name)
         self._brains[brain.brain_name] = brain
-        return replace(behavior.release(), warning=self._fresh.pop(name, "")) if is_first else None
+        if not is_first:
+            return None
+        fresh = self._unknown_elsewhere(name)
+        return replace(behavior.release(), warning=f"{fresh}; it begins with random weights" if fresh else "")
 
     def _make(self, brain: BrainParameters, settings: BehaviorSettings) -> Behavior:
         """A behavior, as a checkpoint has it if one was loaded that knows it."""
@@ -101,8 +103,9 @@ class PPOLearner:
             key=behavior_key(self._options.run_seed, name),
             keeps_versions=self._options.keeps_versions,
         )
-        if self._takes_policies_only and name not in self._saved:
-            self._note_fresh(name)
+        fresh = self._unknown_elsewhere(name)
+        if fresh and not self._options.is_training:
+            raise UsageError(f"{fresh}; inference needs trained weights. Name a run that trained {name!r}.")
         if name in self._saved:
             restore = restore_policy if self._takes_policies_only else restore_behavior
             with refusing_foreign(name):
@@ -111,13 +114,12 @@ class PPOLearner:
         self._behaviors[name] = behavior
         return behavior
 
-    def _note_fresh(self, name: str) -> None:
-        """A behavior that the other run does not know begins with random weights, which is no policy to act with."""
+    def _unknown_elsewhere(self, name: str) -> str:
+        """What is to be said of a behavior that the run to take weights from does not know; else empty."""
+        if not self._takes_policies_only or name in self._known_elsewhere:
+            return ""
         known = ", ".join(map(repr, self._known_elsewhere))
-        text = f"behavior {name!r}: the checkpoint to take weights from knows {known}, and not this one"
-        if not self._options.is_training:
-            raise UsageError(f"{text}; inference needs trained weights. Name a run that trained {name!r}.")
-        self._fresh[name] = f"{text}; it begins with random weights"
+        return f"behavior {name!r}: the checkpoint to take weights from knows {known}, and not this one"
 
     def _refuse_beyond_memory(self, brain: BrainParameters, settings: BehaviorSettings) -> None:
         if self._options.is_training:

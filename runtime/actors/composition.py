@@ -65,11 +65,12 @@ def begin_profile(plan: RunPlan, name: str) -> None:
         sampler.begin(name, plan.profile)
 
 
-def end_profile() -> None:
-    """Write what was seen of this process since the last time."""
-    from runtime.profiling import sampler  # noqa: PLC0415 - as in build_part
+def end_profile(plan: RunPlan) -> None:
+    """Write what was seen of this process since the last time, if the run asks for it."""
+    if plan.profile is not None:
+        from runtime.profiling import sampler  # noqa: PLC0415 - as in build_part
 
-    sampler.end()
+        sampler.end()
 
 
 def name_of(role: Role) -> str:

@@ -114,8 +114,8 @@ class PartActor(HostedActor):
         """The system ends."""
         if self._part is not None:
             self._part.close()
-        if self._context is not None and self._context.plan.profile is not None:
-            end_profile()
+        if self._context is not None:
+            end_profile(self._context.plan)
 
     def on_failure(self, error: BaseException, message: object) -> None:
         """A bug in a part: the controller ends the run with its models saved, anybody else is started afresh."""

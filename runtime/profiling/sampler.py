@@ -53,7 +53,6 @@ class Sampler:
 
     def start(self) -> None:
         """Begin to look."""
-        self._switch_s = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_S)
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._thread.start()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 
 from runtime.experience.brains import BrainParameters
@@ -107,12 +108,12 @@ class SimLearner:
 
     def snapshot(self) -> Snapshot:
         """What a save begun now holds."""
-        copies = {name: _copy(each) for name, each in self.behaviors.items()}
+        copies = {name: copy(each) for name, each in self.behaviors.items()}
         return Snapshot(copies, frozenset(self.accepted))
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from a save."""
-        self.behaviors = {name: _copy(each) for name, each in snapshot.behaviors.items()}
+        self.behaviors = {name: copy(each) for name, each in snapshot.behaviors.items()}
         self.accepted = set(snapshot.accepted)
 
     def add_brain(self, brain: BrainParameters) -> PolicyRelease | None:
@@ -234,18 +235,3 @@ class SimLearner:
                 is_open.pop(key, None)
                 behavior.episodes += 1
         return content
-
-
-def _copy(one: Behavior) -> Behavior:
-    return Behavior(
-        name=one.name,
-        buffer_size=one.buffer_size,
-        max_steps=one.max_steps,
-        steps=one.steps,
-        buffered=one.buffered,
-        version=one.version,
-        episodes=one.episodes,
-        weights=one.weights,
-        fold=one.fold,
-        wires=one.wires,
-    )

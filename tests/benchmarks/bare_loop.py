@@ -12,46 +12,31 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 import grpc
 import grpc.aio
 import numpy as np
 
 from runtime.experience.actions import Actions
+from runtime.players.handshake import encode_answer
 from runtime.players.replies import CLOSING, encode_reset, encode_step
 from runtime.players.versions import EXCHANGE_PATH
 from runtime.players.wire import communicator_pb2 as pb
+from tests.benchmarks.scenes import behavior_of
 
 APPEAR_S_MAX = 60.0
-# Wire name, continuous actions, branches.
-BEHAVIORS: Mapping[str, tuple[str, int, int]] = MappingProxyType(
-    {"basic": ("Basic", 0, 1), "balance": ("Balance", 2, 0), "gridworld": ("GridWorld", 0, 1)}
-)
 
 
 def introduction_answer() -> bytes:
     """Our side of the handshake."""
-    told = pb.UnityRLInitializationInputProto(
-        seed=1,
-        communication_version="1.5.0",
-        package_version="1.1.0",
-        capabilities=pb.UnityRLCapabilitiesProto(
-            baseRLCapabilities=True, concatenatedPngObservations=True, hybridActions=True, multiAgentGroups=True
-        ),
-    )
-    message = pb.UnityMessageProto(
-        header=pb.HeaderProto(status=200), unity_input=pb.UnityInputProto(rl_initialization_input=told)
-    )
-    answer: bytes = message.SerializeToString()
-    return answer
+    return encode_answer(pb.UnityRLInitializationOutputProto(), seed=1)
 
 
 def constant_step(scene: str, agents: int) -> bytes:
     """A STEP with action 0 for every agent."""
-    name, continuous, branches = BEHAVIORS[scene]
-    rows = Actions(np.zeros((agents, continuous), np.float32), np.zeros((agents, branches), np.int32))
-    return encode_step({name: rows})
+    spec = behavior_of(scene)
+    rows = Actions(np.zeros((agents, spec.continuous), np.float32), np.zeros((agents, len(spec.branches)), np.int32))
+    return encode_step({spec.name: rows})
 
 
 class Bare:

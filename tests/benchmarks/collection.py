@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.measure import Case, Figures, NotMeasuredError, Side
-from tests.benchmarks.runs import ROOT, Work, free_block, run_ours, run_peer
+from tests.benchmarks.runs import ROOT, Work, run_ours, run_peer
+from tests.support.ports import free_port
 
 RATE = "agent steps/s"
 BARE_S = 6.0
@@ -24,7 +25,7 @@ SMALL_CNN: dict[str, Any] = {  # YAML
 
 def bare(scene: str, envs: int, agents: int) -> Figures:
     """Exchanges and agent steps per second of the bare loop with such players."""
-    first = free_block(envs)
+    first = free_port(envs)
     ports = [str(port) for port in range(first, first + envs)]
     with ExitStack() as stack:
         server = stack.enter_context(

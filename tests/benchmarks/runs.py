@@ -18,18 +18,17 @@ import yaml
 
 from fakeunity.install import install
 from fakeunity.spec import from_options
-from runtime.players.ports import ports_are_free
 from tests.benchmarks.measure import NotMeasuredError
+from tests.benchmarks.scenes import behavior_of
+from tests.peers.released import absent, interpreter
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
-PEERS = os.environ.get("FAKEUNITY_PEERS", "")
 PROGRESS = re.compile(r"Step: (\d+)\. Time Elapsed: ([\d.]+) s\.(?: Mean Reward: (-?[\d.]+)\.)?")
 RUN_S_MAX = 900.0
 SAMPLE_S = 0.25
 # The share of the steps after which the rate counts as steady: networks are compiled, learning is under way.
 WARM_SHARE = 0.3
-BEHAVIORS = {"basic": "Basic", "balance": "Balance", "gridworld": "GridWorld", "constant": "Constant"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ class Work:
             "max_steps": self.max_steps,
             "summary_freq": self.summary_freq,
         }
-        return {"behaviors": {BEHAVIORS[self.scene]: {**settings, **self.more}}}
+        return {"behaviors": {behavior_of(self.scene).name: {**settings, **self.more}}}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,11 +94,10 @@ def run_ours(work: Work, folder: Path, *flags: str, url: str = "", sampled: bool
 
 def peer_trainer() -> str:
     """The released trainer's Python. Raises NotMeasuredError when there is none."""
-    python = Path(PEERS) / "trainer-1.1.0" / "bin" / "python"
-    if not PEERS or not python.exists():
-        msg = "mlagents-learn 1.1.0 is not installed; build it with tests/peers/build_peer.py, name its folder"
-        raise NotMeasuredError(f"{msg} in FAKEUNITY_PEERS")
-    return str(python)
+    python = interpreter("trainer-1.1.0")
+    if not python:
+        raise NotMeasuredError(absent("trainer-1.1.0"))
+    return python
 
 
 def run_peer(work: Work, folder: Path, *, sampled: bool = False) -> Progress:
@@ -110,17 +108,8 @@ def run_peer(work: Work, folder: Path, *, sampled: bool = False) -> Progress:
     install(from_options(work.scene, [("agents", str(work.agents))], None), player)
     command = [python, "-m", "mlagents.trainers.learn", str(config), "--env", str(player.with_suffix(""))]
     command += ["--num-envs", str(work.envs), "--run-id", "b", "--seed", "1", "--no-graphics", "--torch-device", "cpu"]
-    command += ["--base-port", str(free_block(work.envs))]
+    command += ["--base-port", str(free_port(work.envs))]
     return _run(command, folder, sampled=sampled)
-
-
-def free_block(count: int) -> int:
-    """The first of so many free ports in a row."""
-    for _ in range(100):
-        port = free_port()
-        if ports_are_free(range(port, port + count)):
-            return port
-    raise NotMeasuredError(f"no {count} free ports in a row")
 
 
 def _write(work: Work, folder: Path) -> Path:

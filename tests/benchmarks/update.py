@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.measure import Case, Figures, NotMeasuredError, Side
-from tests.benchmarks.runs import BEHAVIORS, ROOT, Work, run_peer
+from tests.benchmarks.runs import ROOT, Work, run_peer
+from tests.benchmarks.scenes import behavior_of
 
 UPDATES = 6
 WARM = 2
@@ -33,8 +34,9 @@ def ours_in_process(scene: str, settings: Mapping[str, Any]) -> Figures:  # YAML
 
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "update.yaml"
-        config.write_text(json.dumps({"behaviors": {BEHAVIORS[scene]: settings}}))
-        behavior = parse(str(config)).behaviors[BEHAVIORS[scene]]
+        name = behavior_of(scene).name
+        config.write_text(json.dumps({"behaviors": {name: settings}}))
+        behavior = parse(str(config)).behaviors[name]
     times: list[float] = []
 
     class TimedLoop(TrainingLoop):

@@ -19,14 +19,23 @@ def interpreter(peer: str) -> str:
     return str(python.absolute()) if FOLDER and python.exists() else ""
 
 
+def absent(peer: str) -> str:
+    """Why a test that needs this peer is skipped where there is none."""
+    return f"FAKEUNITY_PEERS names no folder with {peer}, as tests/peers/build_peer.py builds it"
+
+
 def needs(peer: str) -> list[pytest.MarkDecorator]:
     """The marks of a module whose tests need this peer."""
-    reason = f"FAKEUNITY_PEERS names no folder with {peer}, as tests/peers/build_peer.py builds it"
-    return [pytest.mark.peers, pytest.mark.skipif(not interpreter(peer), reason=reason)]
+    return [pytest.mark.peers, pytest.mark.skipif(not interpreter(peer), reason=absent(peer))]
 
 
 def run_client(peer: str, script: str, *arguments: str) -> Any:  # `Any`: a JSON document
     """The JSON in the last line that a script of this folder prints when that peer's interpreter runs it."""
+    return heard_client(peer, script, *arguments)[0]
+
+
+def heard_client(peer: str, script: str, *arguments: str) -> tuple[Any, str]:  # `Any`: as above
+    """The same, and what the script wrote to standard error."""
     command = [interpreter(peer), str(Path(__file__).with_name(script)), *arguments]
     ran = subprocess.run(
         command,
@@ -37,4 +46,4 @@ def run_client(peer: str, script: str, *arguments: str) -> Any:  # `Any`: a JSON
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
     assert ran.returncode == 0, ran.stderr
-    return json.loads(ran.stdout.splitlines()[-1])
+    return json.loads(ran.stdout.splitlines()[-1]), ran.stderr

@@ -1,6 +1,5 @@
 """The released clients show of every fault what they are known to show, or the table says why that is nothing."""
 
-import json
 import os
 import re
 import signal
@@ -14,7 +13,7 @@ import pytest
 from fakeunity.faults.plan import parse_plan
 from fakeunity.faults.verbs import VERBS
 from tests.peers.fault_cases import AGENTS, CHILD_S, STEPS, TABLES, UNDEFINED, Case
-from tests.peers.released import CLIENT_TIMEOUT_S, ROOT, interpreter
+from tests.peers.released import CLIENT_TIMEOUT_S, ROOT, absent, heard_client, interpreter
 
 SCRIPTS = {"client-1.1.0": "wronged_client.py", "client-0.9.3": "wronged_old_client.py"}
 SCRIPTS["client-0.8.2"] = SCRIPTS["client-0.9.3"]
@@ -28,19 +27,9 @@ Document = dict[str, Any]  # JSON: what the script prints
 def wronged(client: str, fault: str, file: Path, port: int, folder: Path) -> tuple[Document, str]:
     """What a client noted, and all that it and the player wrote."""
     mark = f"time.sleep({CHILD_S})" if fault.startswith("fork") else ""
-    script = str(Path(__file__).with_name(SCRIPTS[client]))
-    ran = subprocess.run(
-        [interpreter(client), script, str(file), str(port), str(STEPS), str(folder), mark],
-        capture_output=True,
-        text=True,
-        timeout=CLIENT_TIMEOUT_S,
-        check=False,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
-    assert ran.returncode == 0, ran.stderr
+    noted, said = heard_client(client, SCRIPTS[client], str(file), str(port), str(STEPS), str(folder), mark)
     logs = "".join(log.read_text() for log in folder.glob("Player-*.log"))
-    noted: Document = json.loads(ran.stdout.splitlines()[-1])
-    return noted, ran.stderr + logs
+    return noted, said + logs
 
 
 @pytest.mark.peers
@@ -49,7 +38,7 @@ def test_a_released_client_shows_what_it_is_known_to_show_of_a_fault(
     client: str, case: Case, fake_unity_player: Callable[..., Path], free_port: int, tmp_path: Path
 ) -> None:
     if not interpreter(client):
-        pytest.skip(f"FAKEUNITY_PEERS names no folder with {client}, as tests/peers/build_peer.py builds it")
+        pytest.skip(absent(client))
     file = fake_unity_player("basic", agents=AGENTS, protocol=VERSIONS[client], fault=case.fault)
     noted, written = wronged(client, case.fault, file, free_port, tmp_path)
     told = {key: value for key, value in noted.items() if key != "seen"}
@@ -70,7 +59,7 @@ def test_where_the_table_says_that_a_client_waits_for_ever_it_outwaits_its_own_p
     client: str, fault: str, fake_unity_player: Callable[..., Path], free_port: int, tmp_path: Path
 ) -> None:
     if not interpreter(client):
-        pytest.skip(f"FAKEUNITY_PEERS names no folder with {client}, as tests/peers/build_peer.py builds it")
+        pytest.skip(absent(client))
     assert fault.partition("=2")[0] in UNDEFINED[client]
     file = fake_unity_player("basic", agents=AGENTS, protocol=VERSIONS[client], fault=fault)
     script = str(Path(__file__).with_name(SCRIPTS[client]))
