@@ -36,8 +36,22 @@ class PPOHyperparameters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySettings:
+    """A recurrent network: numbers that an agent remembers, and steps through which learning looks back at once.
+
+    memory_size: even, as half of it is what the LSTM gives out and half what it keeps to itself.
+    """
+
+    memory_size: int = 128
+    sequence_length: int = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSettings:
-    """The network's shape: `num_layers` hidden layers of `hidden_units`, observations normalised or not."""
+    """The network's shape: `num_layers` hidden layers of `hidden_units`, observations normalised or not.
+
+    memory: None for a network without.
+    """
 
     normalize: bool = False
     hidden_units: int = 128
@@ -45,6 +59,7 @@ class NetworkSettings:
     vis_encode_type: str = "simple"
     goal_conditioning_type: str = "hyper"
     deterministic: bool = False
+    memory: MemorySettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runtime.acting.graphs import Heads
+from runtime.acting.memories import Remembered
 from runtime.acting.sampling import log_probability
 from runtime.experience.actions import ActionInfo, Actions
 from runtime.experience.brains import Bools, Floats, Ids, Ints
@@ -27,7 +28,7 @@ class Acted:
     agents: int64 (n,), in the order of the rows that asked. version: of the policy. actions: what is sent, continuous
     values squashed into [-1, 1]. continuous_raw: float32 (n, c), the sample before that, which blocks keep. value:
     float32 (n, streams), or None when the policy has none. origin: what the actions were chosen from, or the answer of
-    a hand-written policy.
+    a hand-written policy. remembered: what a policy with memory was given; what it made of that is in `actions`.
     """
 
     agents: Ids
@@ -36,6 +37,17 @@ class Acted:
     continuous_raw: Floats
     value: Floats | None
     origin: Basis | ActionInfo
+    remembered: Remembered | None = None
+
+    @property
+    def memory_before(self) -> Floats | None:
+        """float32 (n, w): what each agent remembered before; None for a policy without memory."""
+        return None if self.remembered is None else self.remembered.before
+
+    @property
+    def sequence_starts(self) -> Bools | None:
+        """bool (n,): whether a training sequence starts with the action; None for a policy without memory."""
+        return None if self.remembered is None else self.remembered.starts
 
     @property
     def discrete(self) -> Ints:
@@ -66,4 +78,6 @@ class Acted:
         }
         if self.value is not None:
             outputs["value"] = self.value
-        return ActionInfo(action=self.actions.to_array(), value=self.value, outputs=outputs)
+        return ActionInfo(
+            action=self.actions.to_array(), memory=self.actions.memories, value=self.value, outputs=outputs
+        )

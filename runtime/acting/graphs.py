@@ -2,7 +2,8 @@
 
 Inputs `obs_0` … `obs_{k-1}`, float32 [batch, *shape], in the order of the brain's observation specs. Outputs, those
 that apply: `mean` [batch, c] and the constant `log_std` [c]; `logits` [batch, sum of branch sizes], raw; `value`
-[batch, streams].
+[batch, streams]. A policy with memory has the input `memory_in` [batch, w], the output `memory` [batch, w], to be given
+with the agent's next observation, and the constant `sequence_length` [1]: after so many steps a training sequence ends.
 """
 
 from __future__ import annotations
@@ -19,17 +20,23 @@ from runtime.experience.brains import BrainParameters, Floats
 # onnxruntime ships no types: sessions are Any. It is imported when the first graph is loaded (0.2 s).
 Session = Any
 
-_OUTPUT_RANKS = {"mean": 2, "log_std": 1, "logits": 2, "value": 2}
+_CONSTANTS = ("log_std", "sequence_length")
+_OUTPUT_RANKS = {"mean": 2, "log_std": 1, "logits": 2, "value": 2, "memory": 2, "sequence_length": 1}
+_MEMORY_IN = "memory_in"
 _PROBE_ROWS = 33
 _PROBE_SIZES = (1, 2, 3, 7, 15, 32)
 
 
 class Heads(NamedTuple):
-    """What a graph says about n rows: mean float32 (n, c), logits (n, sum of branches), value (n, streams), or None."""
+    """What a graph says about n rows: mean float32 (n, c), logits (n, sum of branches), value (n, streams), or None.
+
+    memory: float32 (n, w), what each agent remembers from now on.
+    """
 
     mean: Floats | None
     logits: Floats | None
     value: Floats | None
+    memory: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,7 @@ class GraphShape:
     continuous_size: int
     logits_size: int
     streams: int
+    memory_size: int = 0
 
     def __str__(self) -> str:
         taken = ", ".join(map(str, self.observations)) or "none"
@@ -59,7 +67,7 @@ class ActingGraph:
         self.shape = _read_shape(self.session, name)
         self._inputs = [f"obs_{index}" for index in range(len(self.shape.observations))]
         present = [each.name for each in self.session.get_outputs()]
-        self._outputs = [each for each in present if each != "log_std"]
+        self._outputs = [each for each in present if each not in _CONSTANTS]
         self._places = [self._outputs.index(head) if head in self._outputs else None for head in Heads._fields]
         # A constant of the graph: read once instead of with every run.
         self.log_std: Floats | None = None
@@ -68,6 +76,10 @@ class ActingGraph:
             if not np.isfinite(self.log_std).all():
                 raise InternalError(f"{name} has a log_std that is not finite: {self.log_std!r}; training has diverged")
         self.std = None if self.log_std is None else np.exp(self.log_std)
+        self.sequence_length = 0
+        if "sequence_length" in present:
+            (length,) = self.session.run(["sequence_length"], _probe(self.shape, 1))
+            self.sequence_length = int(length[0])
 
     def check_fits(self, brain: BrainParameters) -> None:
         """Raises ShapeError, naming both, unless the graph takes the brain's observations and gives its actions."""
@@ -76,6 +88,7 @@ class ActingGraph:
             brain.action_spec.continuous_size,
             brain.action_spec.mask_size,
             self.shape.streams,
+            self.shape.memory_size,
         )
         if wanted != self.shape:
             raise ShapeError(
@@ -84,16 +97,21 @@ class ActingGraph:
                 "changed one."
             )
 
-    def run(self, observations: Sequence[Floats]) -> Heads:
-        """The heads of all rows, in one call."""
-        results = self.session.run(self._outputs, dict(zip(self._inputs, observations, strict=True)))
+    def run(self, observations: Sequence[Floats], memory: Floats | None = None) -> Heads:
+        """The heads of all rows, in one call. memory: float32 (n, w), for a policy that has one."""
+        feed = dict(zip(self._inputs, observations, strict=True))
+        if memory is not None:
+            feed[_MEMORY_IN] = memory
+        results = self.session.run(self._outputs, feed)
         return Heads(*(None if place is None else results[place] for place in self._places))
 
-    def run_row_by_row(self, observations: Sequence[Floats]) -> Heads:
+    def run_row_by_row(self, observations: Sequence[Floats], memory: Floats | None = None) -> Heads:
         """The same, one row per call: for a graph whose rows depend on their company."""
-        rows = [self.run([each[row : row + 1] for each in observations]) for row in range(len(observations[0]))]
-        mean, logits, value = (None if parts[0] is None else np.concatenate(parts) for parts in zip(*rows, strict=True))
-        return Heads(mean, logits, value)
+        rows = [
+            self.run([each[row : row + 1] for each in observations], None if memory is None else memory[row : row + 1])
+            for row in range(len(observations[0]))
+        ]
+        return Heads(*(None if parts[0] is None else np.concatenate(parts) for parts in zip(*rows, strict=True)))
 
     def is_row_independent(self) -> bool:
         """True when rows have the same bits in every batch tried; see `check_row_independence`."""
@@ -106,7 +124,7 @@ def check_row_independence(session: Session, shape: GraphShape) -> bool:
     That is a property of operators, machine and library together, so the actual graph is tried where it acts. Each
     size is tried at the start, in the middle and at the end: 19 runs.
     """
-    outputs = [each.name for each in session.get_outputs() if each.name != "log_std"]
+    outputs = [each.name for each in session.get_outputs() if each.name not in _CONSTANTS]
     probe = _probe(shape, _PROBE_ROWS)
     whole = session.run(outputs, probe)
     for size in _PROBE_SIZES:
@@ -121,10 +139,10 @@ def check_row_independence(session: Session, shape: GraphShape) -> bool:
 def _probe(shape: GraphShape, rows: int) -> dict[str, Floats]:
     """Observations to try a graph with: of both signs and several magnitudes, the same every time."""
     rng = np.random.default_rng(20250101)
-    return {
-        f"obs_{index}": (3 * rng.standard_normal((rows, *each))).astype(np.float32)
-        for index, each in enumerate(shape.observations)
-    }
+    sizes = {f"obs_{index}": each for index, each in enumerate(shape.observations)}
+    if shape.memory_size:
+        sizes[_MEMORY_IN] = (shape.memory_size,)
+    return {name: (3 * rng.standard_normal((rows, *each))).astype(np.float32) for name, each in sizes.items()}
 
 
 def _open_session(body: bytes, name: str) -> Session:
@@ -149,24 +167,33 @@ def _open_session(body: bytes, name: str) -> Session:
 def _read_shape(session: Session, name: str) -> GraphShape:
     """Shapes of the graph. Raises ShapeError when it is no acting graph."""
     inputs = {each.name: each for each in session.get_inputs()}
-    names = [f"obs_{index}" for index in range(len(inputs))]
+    names = [f"obs_{index}" for index in range(len(inputs.keys() - {_MEMORY_IN}))]
     outputs = {each.name: each for each in session.get_outputs()}
     unknown = sorted(set(outputs) - set(_OUTPUT_RANKS))
     is_odd_head = ("mean" in outputs) != ("log_std" in outputs) or not outputs.keys() & {"mean", "logits"}
-    if sorted(inputs) != sorted(names) or not names or unknown or is_odd_head:
+    is_odd_memory = len({_MEMORY_IN in inputs, "memory" in outputs, "sequence_length" in outputs}) > 1
+    if sorted(inputs.keys() - {_MEMORY_IN}) != sorted(names) or not names or unknown or is_odd_head or is_odd_memory:
         raise ShapeError(
             f"{name} is no acting graph: it has inputs {sorted(inputs)} and outputs {sorted(outputs)}; expected inputs "
-            f"obs_0, obs_1, … and outputs mean with log_std, or logits, or both, and value if it has one"
+            "obs_0, obs_1, … and outputs mean with log_std, or logits, or both, and value if it has one; with memory "
+            "the input memory_in and the outputs memory and sequence_length"
         )
-    values = {each: _sizes(node, name, leading=each != "log_std") for each, node in (inputs | outputs).items()}
+    values = {each: _sizes(node, name, leading=each not in _CONSTANTS) for each, node in (inputs | outputs).items()}
     for each, rank in _OUTPUT_RANKS.items():
-        if each in values and len(values[each]) + (each != "log_std") != rank:
+        if each in values and len(values[each]) + (each not in _CONSTANTS) != rank:
             raise ShapeError(f"output {each} of {name} has shape {outputs[each].shape}; expected {rank} axes")
     mean, spread = values.get("mean", (0,)), values.get("log_std", (0,))
     if mean != spread:
         raise ShapeError(f"{name} has a mean of {mean[0]} numbers and a log_std of {spread[0]}; expected as many")
+    memory = values.get("memory", (0,))
+    if memory != values.get(_MEMORY_IN, (0,)):
+        raise ShapeError(f"{name} takes a memory of shape {values[_MEMORY_IN]} and gives {memory}; expected the same")
     return GraphShape(
-        tuple(values[each] for each in names), mean[0], values.get("logits", (0,))[0], values.get("value", (0,))[0]
+        tuple(values[each] for each in names),
+        mean[0],
+        values.get("logits", (0,))[0],
+        values.get("value", (0,))[0],
+        memory[0],
     )
 
 

@@ -1,7 +1,8 @@
 """The replica that acts: recent versions of every behavior's policy, and actions for a player's agents.
 
 An act is a function of the policy's version, the rows, and (run seed, brain, env id, incarnation, step): neither the
-other agents of a call nor the process it is made in changes a bit of a row.
+other agents of a call nor the process it is made in changes a bit of a row. With memory it is also a function of what
+the agent remembers, which its caller keeps.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from runtime.acting.acted import Acted, Basis
 from runtime.acting.counter_random import Key, stream_key
 from runtime.acting.graphs import ActingGraph, Heads
 from runtime.acting.handwritten import ask_policy, unpack_policy
+from runtime.acting.memories import AgentMemories, Remembered, given_memories
 from runtime.acting.noise import NoiseCache
 from runtime.acting.sampling import choose_branches, find_blocked, squash, unsquash
 from runtime.errors import InternalError, PlayerContentError
@@ -124,11 +126,13 @@ class PolicyReplica:
         incarnation: int,
         step: int,
         seed: int | None = None,
+        memories: AgentMemories | None = None,
     ) -> Acted:
         """Actions for the agents of `info` that ask for a decision, in their order; without any, no policy is asked.
 
-        step: env step of the incarnation, which keys the sampling with seed (None: the run's). Raises InternalError for
-        a version that is not here or outputs that are not finite, PlayerContentError for rows that the player should
+        step: env step of the incarnation, which keys the sampling with seed (None: the run's). memories: of the agents
+        of this environment, brought up to date; None takes those in `info`, or zeros. Raises InternalError for a
+        version that is not here or outputs that are not finite, PlayerContentError for rows that the player should
         not have sent (shapes, not finite, nothing allowed in a branch), ShapeError for a policy that does not fit.
         """
         policy = self._policies.get(brain.behavior_name, {}).get(version)
@@ -142,17 +146,23 @@ class PolicyReplica:
             return _act_by_hand(policy, version, moment)
         self._check_fits(policy, brain, version)
         observations = _checked_observations(moment)
-        heads = self._run(policy, moment, observations)
+        remembered = None
+        if policy.shape.memory_size:
+            remembered = _remembered(policy, moment, version, memories)
+        heads = self._run(policy, moment, observations, None if remembered is None else remembered.before)
+        if memories is not None and heads.memory is not None:
+            memories.remember(brain.brain_name, info.decisions.agents, heads.memory)
         key = self._key(self._run_seed if seed is None else seed, brain.brain_name, incarnation)
         raw, discrete = self._choose(policy, heads, moment, key)
         basis = Basis(heads, policy.log_std, info.decisions.action_masks, brain.action_spec.discrete_branches)
         return Acted(
             agents=info.decisions.agents,
             version=version,
-            actions=Actions(squash(raw), discrete),
+            actions=Actions(squash(raw), discrete, memories=heads.memory),
             continuous_raw=raw,
             value=heads.value,
             origin=basis,
+            remembered=remembered,
         )
 
     def _load(self, update: PolicyUpdate) -> ActingGraph | Policy:
@@ -170,11 +180,11 @@ class PolicyReplica:
             graph.check_fits(brain)
             self._fitted.add(name)
 
-    def _run(self, graph: ActingGraph, moment: _Moment, observations: list[Floats]) -> Heads:
+    def _run(self, graph: ActingGraph, moment: _Moment, observations: list[Floats], memory: Floats | None) -> Heads:
         if not len(moment.info.decisions):
             return _empty_heads(graph)
         is_single = moment.brain.behavior_name in self._row_by_row
-        heads = graph.run_row_by_row(observations) if is_single else graph.run(observations)
+        heads = (graph.run_row_by_row if is_single else graph.run)(observations, memory)
         for head, output in zip(Heads._fields, heads, strict=True):
             if output is not None and not np.isfinite(output).all():
                 _blame_observations(moment, observations)
@@ -210,6 +220,18 @@ class PolicyReplica:
                 self._keys.clear()
             key = self._keys[name] = stream_key(seed, incarnation=incarnation, brain=brain)
         return key
+
+
+def _remembered(graph: ActingGraph, moment: _Moment, version: int, memories: AgentMemories | None) -> Remembered:
+    if memories is None:
+        return given_memories(moment.info, graph.shape.memory_size)
+    return memories.recall(
+        moment.brain.brain_name,
+        moment.info,
+        version=version,
+        size=graph.shape.memory_size,
+        sequence_length=graph.sequence_length,
+    )
 
 
 def _act_by_hand(policy: Policy, version: int, moment: _Moment) -> Acted:
@@ -280,5 +302,10 @@ def _blame_observations(moment: _Moment, observations: list[Floats]) -> None:
 
 def _empty_heads(graph: ActingGraph) -> Heads:
     shape = graph.shape
-    sizes = {"mean": shape.continuous_size, "logits": shape.logits_size, "value": shape.streams}
+    sizes = {
+        "mean": shape.continuous_size,
+        "logits": shape.logits_size,
+        "value": shape.streams,
+        "memory": shape.memory_size,
+    }
     return Heads(*(np.zeros((0, sizes[head]), np.float32) if sizes[head] else None for head in Heads._fields))

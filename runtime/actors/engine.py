@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import cloudpickle
 
 from runtime.acting.acted import Acted
+from runtime.acting.memories import AgentMemories
 from runtime.acting.replica import PolicyReplica
 from runtime.actors.engine_players import kind_of, open_factory
 from runtime.decisions import effects as fx
@@ -56,6 +57,7 @@ class Seat:
     assignment: EnvAssignment
     link: PlayerLink
     builder: BlockBuilder
+    memories: AgentMemories = field(default_factory=AgentMemories)
     brains: dict[str, BrainParameters] = field(default_factory=dict)
     reply: PlayerReply | None = None
     versions: Mapping[str, int] = field(default_factory=dict)
@@ -257,6 +259,7 @@ class WorkerEngine:
         async def reset() -> None:
             reply = await seat.link.reset(effect.parameters, train_mode=effect.train_mode)
             self._know(seat, reply.brains)
+            seat.memories.clear()
             seat.builder.record_reset(reply.infos, reset_id=effect.reset_id)
             self._took(seat, reply)
 
@@ -294,6 +297,7 @@ class WorkerEngine:
                 info,
                 incarnation=seat.assignment.incarnation,
                 step=effect.step,
+                memories=seat.memories,
             )
             for name, info in seat.reply.infos.items()
         }

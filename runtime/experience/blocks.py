@@ -30,7 +30,7 @@ from runtime.experience.brains import (
     TerminalRows,
     empty_rows,
 )
-from runtime.experience.columns import BrainColumns, RowKind, StepBlock
+from runtime.experience.columns import ActionMemories, BrainColumns, RowKind, StepBlock
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -40,7 +40,8 @@ RESET_STEP = -1
 class ActedRows(Protocol):
     """What the builder needs of an act.
 
-    agents: int64 (n,). continuous_raw: float32 (n, c). discrete: int32 (n, branches).
+    agents: int64 (n,). continuous_raw: float32 (n, c). discrete: int32 (n, branches). memory_before: float32 (n, w),
+    and sequence_starts: bool (n,); None for a policy without memory.
     """
 
     @property
@@ -58,6 +59,14 @@ class ActedRows(Protocol):
     @property
     def discrete(self) -> Ints:
         """The chosen indices."""
+
+    @property
+    def memory_before(self) -> Floats | None:
+        """What each agent remembered before."""
+
+    @property
+    def sequence_starts(self) -> Bools | None:
+        """Whether a training sequence starts with the action."""
 
 
 @dataclass(slots=True)
@@ -87,6 +96,10 @@ class UnansweredActions:
         """Nothing is waited for any more."""
         self._sent = self._sent[:0]
         self._silent.clear()
+
+    def agents(self) -> Ids:
+        """Who is waited for."""
+        return np.fromiter(self._collect(), np.int64)
 
     def __len__(self) -> int:
         return len(self._collect())
@@ -272,7 +285,39 @@ def _pack(log: _BrainLog) -> BrainColumns:
         masks=_join_masks(parts, spec.mask_size),
         group_ids=_join([part.group_ids for part in parts], empty.group_ids),
         group_rewards=_join([part.group_rewards for part in parts], empty.group_rewards),
+        memories=_pack_memories(acts, log.unanswered),
     )
+
+
+def _pack_memories(acts: list[ActedRows], unanswered: UnansweredActions) -> ActionMemories | None:
+    """The memories of a block's actions where a training sequence starts, or may have to; None when nobody has any."""
+    known = [
+        (act.memory_before, act.sequence_starts)
+        for act in acts
+        if act.memory_before is not None and act.sequence_starts is not None
+    ]
+    if not known:
+        return None
+    agents, starts = np.concatenate([act.agents for act in acts]), np.concatenate([each for _, each in known])
+    number, count = _numbered(agents)
+    is_open = (number == count - 1) & np.isin(agents, unanswered.agents())
+    is_kept = starts | (number < 2) | is_open
+    ends = np.cumsum([len(each) for _, each in known])[:-1]
+    kept = [before[chosen] for (before, _), chosen in zip(known, np.split(is_kept, ends), strict=True)]
+    memories = ActionMemories(np.flatnonzero(is_kept).astype(np.int32), np.concatenate(kept), starts)
+    for array in (memories.actions, memories.before, memories.starts):
+        array.flags.writeable = False
+    return memories
+
+
+def _numbered(agents: Ids) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """int64 (d,) twice: which action of its agent each is, from 0, and how many that agent has."""
+    order = np.argsort(agents, kind="stable")
+    _, first, count = np.unique(agents[order], return_index=True, return_counts=True)
+    number, total = np.empty(len(agents), np.int64), np.empty(len(agents), np.int64)
+    number[order] = np.arange(len(agents)) - np.repeat(first, count)
+    total[order] = np.repeat(count, count)
+    return number, total
 
 
 def _join_kinds(parts: list[TerminalRows | DecisionRows]) -> npt.NDArray[np.uint8]:

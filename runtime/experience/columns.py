@@ -29,6 +29,22 @@ class RowKind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ActionMemories:
+    """What agents remembered before those of d actions where a training sequence starts, or may have to.
+
+    actions: int32 (k,), numbers of actions, increasing. before: float32 (k, w), the memory that the policy was given
+    for each. starts: bool (d,), True where a sequence starts: at an episode's first action, at the first one of another
+    policy version, and when the sequence before is as long as they get. Beside those, the first two actions of each
+    agent in a block and one without an outcome in it are among the k: an update may cut between two blocks, and of a
+    block that is too old to be learned from not even the last observations are known.
+    """
+
+    actions: Ints
+    before: Floats
+    starts: Bools
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class BrainColumns:
     """The rows of one brain in a block of S env steps.
 
@@ -38,6 +54,7 @@ class BrainColumns:
     -1 for the reply to a reset; row_agents int64 (r,); row_kinds uint8 (r,), `RowKind`; rewards float32 (r,);
     observations, one array (r, *shape) per spec; masks bool (r, mask_size), True = allowed, or None when nothing was
     masked in the whole block; group_ids int32 (r,), group_rewards float32 (r,).
+    memories: None for a policy without.
     """
 
     action_steps: Ints
@@ -52,6 +69,7 @@ class BrainColumns:
     masks: Bools | None
     group_ids: Ints
     group_rewards: Floats
+    memories: ActionMemories | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from runtime.experience.columns import BrainColumns, StepBlock
+from runtime.experience.columns import ActionMemories, BrainColumns, StepBlock
 
 if TYPE_CHECKING:
     from runtime.experience.brains import Bools, Observation
@@ -28,7 +28,8 @@ def split_block(
     """The blocks that a builder would have given if the first `at` steps of `block` had been taken before the rest.
 
     unanswered: by wire name, agents whose action from before the block has no outcome yet; nobody after a reset. Every
-    agent that waits is taken to act in the next step. Raises ValueError when `at` is not in 0..steps.
+    agent that waits is taken to act in the next step. Memories are those that `block` has: a builder would have kept
+    others at the cut. Raises ValueError when `at` is not in 0..steps.
     """
     if not 0 <= at <= block.steps:
         msg = f"a block of {block.steps} steps cannot be cut after {at}; expected 0 to {block.steps}"
@@ -84,6 +85,17 @@ def _select(columns: BrainColumns, acts: Bools, rows: Bools, *, shift: int) -> B
         masks=None if masks is None or masks.all() else masks,
         group_ids=_keep(columns.group_ids, rows),
         group_rewards=_keep(columns.group_rewards, rows),
+        memories=None if columns.memories is None else _select_memories(columns.memories, acts),
+    )
+
+
+def _select_memories(memories: ActionMemories, acts: Bools) -> ActionMemories:
+    chosen = acts[memories.actions]
+    numbers = (np.cumsum(acts) - 1).astype(np.int32)
+    return ActionMemories(
+        actions=_keep(numbers[memories.actions], chosen),
+        before=_keep(memories.before, chosen),
+        starts=_keep(memories.starts, acts),
     )
 
 

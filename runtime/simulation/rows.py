@@ -14,6 +14,7 @@ import numpy as np
 
 from runtime.experience.blocks import BlockBuilder
 from runtime.experience.brains import (
+    Bools,
     BrainInfo,
     BrainParameters,
     DecisionRows,
@@ -173,6 +174,8 @@ class _Acted:
     agents: Ids
     version: int
     discrete: Ints
+    memory_before: Floats | None = None
+    sequence_starts: Bools | None = None
 
     @property
     def continuous_raw(self) -> Floats:

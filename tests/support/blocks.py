@@ -35,7 +35,10 @@ def events_of(history: StepHistory, reset_id: int) -> tuple[ResetEvent | StepEve
 
 
 def arrays_of(columns: BrainColumns) -> dict[str, np.ndarray | None]:
-    named = {each.name: getattr(columns, each.name) for each in fields(columns) if each.name != "observations"}
+    apart = {"observations", "memories"}
+    named = {each.name: getattr(columns, each.name) for each in fields(columns) if each.name not in apart}
+    if columns.memories is not None:
+        named |= {f"memories {each.name}": getattr(columns.memories, each.name) for each in fields(columns.memories)}
     return named | {f"observation {index}": each for index, each in enumerate(columns.observations)}
 
 
@@ -66,7 +69,9 @@ def join_columns(first: BrainColumns, second: BrainColumns, shift: int) -> Brain
     joined: dict[str, object] = {}
     for each in fields(BrainColumns):
         left, right = getattr(first, each.name), getattr(second, each.name)
-        if each.name == "observations":
+        if each.name == "memories":
+            assert left is right is None, "which memories are kept depends on the cut"
+        elif each.name == "observations":
             joined[each.name] = tuple(np.concatenate(pair) for pair in zip(left, right, strict=True))
         elif each.name == "masks":
             width = next((mask.shape[1] for mask in (left, right) if mask is not None), None)

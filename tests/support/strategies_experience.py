@@ -36,6 +36,8 @@ class SentActions:
     version: int
     continuous_raw: Floats
     discrete: Ints
+    memory_before: Floats | None = None
+    sequence_starts: Bools | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -53,7 +53,7 @@ def test_rows_of_good_operators_have_the_same_bits_in_any_batch(activation: str)
     rng = np.random.default_rng(1)
     observations = [rng.standard_normal((50, 8)).astype(np.float32), rng.standard_normal((50, 2, 3)).astype(np.float32)]
     whole, single = graph.run(observations), graph.run_row_by_row(observations)
-    for name in whole._fields:
+    for name in ("mean", "logits", "value"):
         assert getattr(whole, name).tobytes() == getattr(single, name).tobytes(), name
 
 

@@ -1,0 +1,104 @@
+"""Blocks carry memories, as they were before an action, wherever the learner may have to start a training sequence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.acting.memories import AgentMemories
+from runtime.experience.blocks import BlockBuilder
+from runtime.experience.brains import EnvId, Incarnation
+from runtime.experience.columns import ActionMemories, BrainColumns, StepBlock
+from runtime.experience.splits import split_block
+from tests.support.blocks import replay
+from tests.support.strategies_experience import ResetEvent, StepEvent, StepHistory, brain_parameters, step_histories
+
+SIZE = 3
+SEQUENCE_LENGTH = 4
+
+
+def remembering(history: StepHistory) -> StepHistory:
+    """The history acted by a policy that remembers the number of acts of the episode."""
+    memories: dict[str, AgentMemories] = {brain.brain_name: AgentMemories() for brain in history.brains}
+    events: list[ResetEvent | StepEvent] = []
+    infos = dict(history.events[0].infos)
+    for event in history.events:
+        if isinstance(event, ResetEvent):
+            for each in memories.values():
+                each.clear()
+            events.append(event)
+        else:
+            acted = {}
+            for name, act in event.acted.items():
+                found = memories[name].recall(
+                    name, infos[name], version=act.version, size=SIZE, sequence_length=SEQUENCE_LENGTH
+                )
+                memories[name].remember(name, act.agents, found.before + np.float32(1))
+                acted[name] = replace(act, memory_before=found.before, sequence_starts=found.starts)
+            events.append(replace(event, acted=acted))
+        infos = dict(event.infos)
+    return replace(history, events=tuple(events))
+
+
+def told(block: StepBlock) -> list[tuple[BrainColumns, ActionMemories]]:
+    """Columns with actions, and their memories."""
+    found = []
+    for columns in block.brains.values():
+        if len(columns.action_agents):
+            assert columns.memories is not None
+            found.append((columns, columns.memories))
+    return found
+
+
+histories = brain_parameters().flatmap(step_histories).map(remembering)
+
+
+@given(history=histories, cuts=st.sets(st.integers(0, 11)))
+def test_each_start_and_the_ends_of_each_agent_are_carried(history: StepHistory, cuts: set[int]) -> None:
+    builder = BlockBuilder(EnvId(0), Incarnation(0))
+    builder.add_brains(history.brains)
+    for block in replay(builder, history, cuts):
+        for columns, memories in told(block):
+            kept = set(memories.actions.tolist())
+            assert sorted(kept) == memories.actions.tolist()
+            assert memories.before.shape == (len(kept), SIZE)
+            assert set(np.flatnonzero(memories.starts).tolist()) <= kept
+            for agent in set(columns.action_agents.tolist()):
+                own = np.flatnonzero(columns.action_agents == agent).tolist()
+                assert set(own[:2]) <= kept
+                step = columns.action_steps[own[-1]]
+                later = columns.row_steps[columns.row_agents == agent] >= step
+                assert later.any() or own[-1] in kept
+            # A sequence of the policy that counts starts at the episode's begin or four acts after the last one.
+            for action, before in zip(memories.actions.tolist(), memories.before, strict=True):
+                assert not memories.starts[action] or before[0] % SEQUENCE_LENGTH == 0
+
+
+@given(history=histories, at=st.integers(0, 11))
+def test_a_split_keeps_the_memories_of_each_side(history: StepHistory, at: int) -> None:
+    builder = BlockBuilder(EnvId(0), Incarnation(0))
+    builder.add_brains(history.brains)
+    for block in replay(builder, history, set()):
+        parts = split_block(block, min(at, block.steps))
+        for name, columns in block.brains.items():
+            if columns.memories is None:
+                continue
+            halves = [part.brains[name] for part in parts if name in part.brains]
+            found = [each.memories for each in halves if each.memories is not None]
+            starts = np.concatenate([each.starts for each in found])
+            np.testing.assert_array_equal(starts, columns.memories.starts)
+            np.testing.assert_array_equal(np.concatenate([each.before for each in found]), columns.memories.before)
+            sizes = np.cumsum([0, *(len(each.starts) for each in found)])
+            actions = np.concatenate([each.actions + start for each, start in zip(found, sizes, strict=False)])
+            np.testing.assert_array_equal(actions, columns.memories.actions)
+
+
+@given(history=brain_parameters().flatmap(step_histories))
+def test_blocks_of_a_policy_without_memory_carry_none(history: StepHistory) -> None:
+    builder = BlockBuilder(EnvId(0), Incarnation(0))
+    builder.add_brains(history.brains)
+    for block in replay(builder, history, set()):
+        assert all(columns.memories is None for columns in block.brains.values())
