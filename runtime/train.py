@@ -148,6 +148,7 @@ class Training:
         try:
             self._announce()
             status = self._watch()
+            self._say_end(status)  # first: until all parts are gone may take seconds
         finally:
             self._session.close(self._close_s())
         code = self._ended(status)
@@ -241,17 +242,20 @@ class Training:
             unreported_steps_max=status.unreported_steps_max,
         )
 
-    def _ended(self, status: Status | None) -> int:
+    def _say_end(self, status: Status | None) -> None:
         if status is None:
             self._console.line("[WARNING] Left without waiting for the save; the last checkpoint stands.")
-            self._session.record_exit(self._signals[0])
-            return EXIT_CODES[self._signals[0]]
-        if status.exit_code in (0, *EXIT_CODES.values()):
+        elif status.exit_code in (0, *EXIT_CODES.values()):
             self._console.line(
                 f"[INFO] Run {self._session.run_id} ended: {status.exit_reason}. {status.cause}".rstrip()
             )
         else:
             _say_error(self._console, f"Run {self._session.run_id} ended: {status.exit_reason}. {status.cause}")
+
+    def _ended(self, status: Status | None) -> int:
+        if status is None:
+            self._session.record_exit(self._signals[0])
+            return EXIT_CODES[self._signals[0]]
         self._session.record_exit(status.exit_reason)
         if status.replaced_numbers:
             self._console.warning(

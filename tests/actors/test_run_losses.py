@@ -57,6 +57,21 @@ def test_a_run_whose_heart_is_killed_while_it_starts_ends_with_code_4(tmp_path: 
         assert time.monotonic() - began_s < GONE_S_MAX, run.text
 
 
+@pytest.mark.slow
+def test_the_cause_of_an_end_is_said_before_what_does_not_react_is_waited_for(tmp_path: Path) -> None:
+    with short_run(tmp_path, max_steps=1_000_000) as run:
+        assert run.until(lambda: run.titled("EnvWorker 1"), STARTS_S_MAX), run.text
+        worker, (controller, *_) = run.titled("EnvWorker 1"), run.parts("controller")
+        assert worker is not None
+        worker.suspend()
+        controller.kill()
+        line = run.wait_for(lambda text: text.startswith("[ERROR]") and "TrainerController" in text, GONE_S_MAX)
+        assert line is not None, run.text
+        assert worker.status() == psutil.STATUS_STOPPED
+        assert run.wait(60.0) == 4, run.text
+        assert run.nothing_left(1.0) == ""
+
+
 def test_a_spent_budget_ends_the_run_with_every_cause_and_the_model_saved(tmp_path: Path) -> None:
     player = crashing_player.install(tmp_path, "exit@3:9")
     with TrainingRun(tmp_path, "--env", player, "--base-port", str(free_port())) as run:
