@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from runtime.simulation.garbage import collected_after
 from runtime.simulation.lines import Line
 from runtime.simulation.mutations import simulator_of
 from runtime.simulation.scenarios import Profile, profile_of
@@ -52,8 +53,18 @@ class Campaign:
 
 def run_seeds(campaign: Campaign, seeds: range) -> Tally:
     """What came of these seeds, in this process."""
-    simulate = simulator_of(campaign.mutant)
-    tally, began_s = Tally(), time.process_time()
+    total, began_s = Tally(), time.process_time()
+    for start in range(seeds.start, seeds.stop, CHUNK):
+        with collected_after():
+            total.add(_run_chunk(campaign, range(start, min(start + CHUNK, seeds.stop))))
+        if total.failures and campaign.stops_at_failure:
+            break
+    total.cpu_s = time.process_time() - began_s
+    return total
+
+
+def _run_chunk(campaign: Campaign, seeds: range) -> Tally:
+    simulate, tally = simulator_of(campaign.mutant), Tally()
     for seed in seeds:
         profile = profile_of(seed) if campaign.profile is None else campaign.profile
         line = Line(profile=profile, seed=seed)
@@ -65,7 +76,7 @@ def run_seeds(campaign: Campaign, seeds: range) -> Tally:
             tally.failures.append((str(line), str(outcome.failure)))
             if campaign.stops_at_failure:
                 break
-    tally.cpu_s = time.process_time() - began_s
+        outcome.forget()
     return tally
 
 
@@ -88,8 +99,8 @@ def _tallies(chunks: list[tuple[Campaign, range]], jobs: int) -> Iterator[Tally]
         return
     # Leaving the block ends the processes, also those that a failure made needless.
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        yield from pool.imap(_run_chunk, chunks)
+        yield from pool.imap(_run_shared, chunks)
 
 
-def _run_chunk(chunk: tuple[Campaign, range]) -> Tally:
+def _run_shared(chunk: tuple[Campaign, range]) -> Tally:
     return run_seeds(*chunk)

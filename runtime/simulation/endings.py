@@ -12,6 +12,9 @@ from runtime.simulation.world import World
 def check_end(world: World) -> None:
     """Every invariant that speaks of the whole. Raises InvariantError."""
     status = world.supervisor.status
+    if world.is_supervisor_gone:
+        _check_nothing_left(world)
+        return
     if world.controller is None or not (world.oracle.told or world.supervisor.core.state.latest):
         # It was stopped, or lost, before its controller had said anything.
         if not (world.stop_asked or status.exit_code):
@@ -35,6 +38,16 @@ def check_end(world: World) -> None:
         raise InvariantError("STALE", f"steps were accepted {lag} versions late; {limit} are allowed")
 
 
+def _check_nothing_left(world: World) -> None:
+    """The Supervisor has died: the last save stands, and nobody who could go on is left. The launcher ends with 4."""
+    world.disk.newest()
+    alive = [each.name for each in world.places if each.is_alive] + [
+        each.end.name for each in world.seats if each.player.is_alive
+    ]
+    if alive:
+        raise InvariantError("ORPHAN", f"the Supervisor is gone, and these are left: {', '.join(alive)}")
+
+
 def _check_exit(world: World, status: Status) -> None:
     """The reason and the code are those of the first cause."""
     found, scenario = (status.exit_reason, status.exit_code), world.scenario
@@ -48,7 +61,8 @@ def _check_exit(world: World, status: Status) -> None:
         allowed.add(("environment_failure", 3))
     if world.faults.dropped:
         allowed.add(("trainer_failure", 4))  # its last word was lost
-    if scenario.save_error_share:
+    if world.disk.error:
+        allowed = {(reason, code) for reason, code in allowed if code}
         allowed.add(("storage_failure", 5))
     if world.faults.counts.get("controller") or scenario.crash_kind == "controller":
         allowed.add(("trainer_failure", 4))
@@ -154,15 +168,20 @@ def _untold_restarts(world: World) -> int:
 def _check_saved(world: World, status: Status) -> None:
     """A run that ended in order has saved all it had, or has said why not."""
     assert world.controller is not None
-    if not world.learner.behaviors or status.exit_code == 5:
+    if not world.learner.behaviors:
+        return
+    said = sum("could not be saved" in line for line in world.lines)
+    if world.resumed is None and not world.disk.spells <= said <= world.disk.spells + 1:
+        raise InvariantError("CKPT", f"saves began to fail {world.disk.spells} times, and that was said {said} times")
+    if status.exit_code == 5:
         return
     newest, counters = world.disk.newest(), world.controller.core.state.counters
     if newest is None or not world.oracle.saves:
-        if world.scenario.save_error_share:
+        if world.disk.error:
             return
         raise InvariantError("CKPT", "a run ended in order without a save")
     saved = counters_of(newest)
     if (saved.agent_steps, saved.env_steps) != (counters.agent_steps, counters.env_steps):
-        if world.scenario.save_error_share and status.exit_code:
+        if world.disk.error and status.exit_code:
             return
         raise InvariantError("CKPT", f"the last save holds {saved}, the run ended with {counters}")

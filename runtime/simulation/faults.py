@@ -62,6 +62,7 @@ class FaultMaker:
             "duplicate": self._duplicate,
             "drop": self._drop,
             "jump": self._jump,
+            "supervisor": self._supervisor,
             "launcher": self._launcher,
         }
 
@@ -89,6 +90,9 @@ class FaultMaker:
         place = self._crashing
         assert place is not None
         self._crashing = None
+        if place is self._world.top:
+            self._world.lose_supervisor()
+            return
         self._world.kill(place.role, place.generation, "it crashed between two effects")
 
     # ---- processes
@@ -168,7 +172,17 @@ class FaultMaker:
         if self._world.controller is None:
             return False
         self._world.is_launcher_gone = True
-        self._world.disk.crash(was_renamed=luck < 0.5)
+        self._world.disk.crash(self._world.draws)
+        return True
+
+    def _supervisor(self, luck: float) -> bool:
+        """The Supervisor dies, half the time between two effects; every other process ends when it sees that."""
+        if not self._world.top.is_alive or self._crashing is not None:
+            return False
+        if luck < 0.5:
+            self._world.lose_supervisor()
+        else:
+            self.arm(self._world.top, int((2 * luck - 1) * EFFECTS_MAX))
         return True
 
     # ---- players

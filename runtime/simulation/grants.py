@@ -8,7 +8,6 @@ from runtime.messages import (
     PlayerLost,
     ResetRequest,
     StepGrant,
-    StopRequest,
     WorkerFailed,
     WorkerReady,
 )
@@ -78,10 +77,8 @@ class GrantWatch:
             return None
         return self._arrived.get(key, 0)
 
-    def asked(self, message: ResetRequest | StopRequest) -> None:
-        """The controller (or the launcher) asks for a reset, or for the end."""
-        if isinstance(message, StopRequest):
-            return
+    def asked(self, message: ResetRequest) -> None:
+        """The controller asks for a reset."""
         key = (message.env_id, message.incarnation)
         if key in self._asked_reset:
             raise InvariantError("ISOLATE", f"{key} is reset a second time; only its own loss may do that")

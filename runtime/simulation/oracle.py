@@ -27,7 +27,6 @@ from runtime.messages import (
     StepGrant,
     StepsTaken,
     Stopped,
-    StopRequest,
     WorkerFailed,
     WorkerReady,
 )
@@ -39,6 +38,7 @@ from runtime.simulation.restarts import RestartWatch
 from runtime.simulation.scenarios import Scenario
 
 LAG_MAX = 2
+ORDERS = StartPlayer | StartWorker | RestartDenied | WorkerFailed
 Key = tuple[int, int]
 
 
@@ -83,7 +83,14 @@ class Oracle:
             Stopped: self._stopped_sent,
             PolicyRequest: lambda source, _, message: self.policies.asked(source, message),
             PolicyOverdue: lambda source, _, message: self.policies.overdue(source, message),
+            StepGrant: self._grant_sent,
+            ResetRequest: self._reset_asked,
+            RestartPlayersRequest: lambda _source, _role, _message: self.restarts.planned(),
         }
+
+    def forget(self) -> None:
+        """Let go of its own methods."""
+        self._checks.clear()
 
     # ---- on the wire
 
@@ -92,19 +99,15 @@ class Oracle:
         check = self._checks.get(type(message))
         if check is not None:
             check(source, role, message)
-        elif isinstance(message, StepGrant):
-            self.grants.granted(message)
-            self._versions_known(message.versions, "granted")
-        elif isinstance(message, ResetRequest | StopRequest):
-            self.grants.asked(message)
-        elif isinstance(message, StartPlayer | StartWorker | RestartDenied | WorkerFailed) and role == fx.SUPERVISOR:
+        elif role.kind == "supervisor" and isinstance(
+            message, StartPlayer | StartWorker | RestartDenied | WorkerFailed
+        ):
             self.restarts.ordered(message, now_s)
-        elif isinstance(message, RestartPlayersRequest):
-            self.restarts.planned()
 
     def received(self, name: str, role: fx.Role, message: object) -> None:
         """A message is handed to a part that lives, in the process of this name."""
-        if role == fx.CONTROLLER:
+        kind = role.kind
+        if kind == "controller":
             if isinstance(message, StepsTaken):
                 for block in message.blocks:
                     self._arrive(block)
@@ -112,8 +115,9 @@ class Oracle:
                 self._republishes = True
             elif isinstance(message, WorkerReady | EnvReset | PlayerLost | WorkerFailed):
                 self.grants.heard(message)
-        elif role == fx.SUPERVISOR and isinstance(message, PlayerLost):
-            self.restarts.told(message)
+        elif isinstance(message, PlayerLost):
+            if kind == "supervisor":
+                self.restarts.told(message)
         elif isinstance(message, PolicyUpdate):
             self.policies.came(name, message)
 
@@ -128,6 +132,15 @@ class Oracle:
             self.delivered[key] = block.agent_steps
             self._arrived += block.agent_steps
         self.grants.arrived(block)
+
+    def _grant_sent(self, source: str, role: fx.Role, message: object) -> None:
+        assert isinstance(message, StepGrant)
+        self.grants.granted(message)
+        self._versions_known(message.versions, "granted")
+
+    def _reset_asked(self, source: str, role: fx.Role, message: object) -> None:
+        assert isinstance(message, ResetRequest)
+        self.grants.asked(message)
 
     def _steps_sent(self, source: str, role: fx.Role, message: object) -> None:
         assert isinstance(message, StepsTaken)

@@ -152,6 +152,12 @@ class Place(Endpoint):
         self.world.scheduler.note(self.name, ("job", thread))
         action(what, None)
 
+    def forget(self) -> None:
+        """Let go of the part in it, and of all others."""
+        del self.shell
+        self.addresses.clear()
+        self.seats.clear()
+
     # ---- faults
 
     def spend_effect(self) -> None:

@@ -14,7 +14,7 @@ from runtime.simulation.engine import Cells
 from runtime.simulation.errors import InvariantError
 from runtime.simulation.learner import SimLearner
 from runtime.simulation.resuming import check_resumed
-from runtime.simulation.scenarios import Scenario
+from runtime.simulation.scenarios import ENDED_BY, Scenario
 from runtime.simulation.scheduler import TraceEntry
 from runtime.simulation.world import World
 
@@ -33,6 +33,11 @@ class Outcome:
     deviated: list[int]
     trace: list[TraceEntry]
     worlds: list[World] = field(default_factory=list)
+
+    def forget(self) -> None:
+        """Take the worlds apart: for whoever makes thousands of outcomes, and has seen what there is to see."""
+        for each in self.worlds:
+            each.forget()
 
     @property
     def digest(self) -> str:
@@ -78,7 +83,7 @@ def simulate(scenario: Scenario, skips: Skips = NO_SKIPS, cells: Cells | None = 
 
 
 def _run_all(scenario: Scenario, draws: Draws, worlds: list[World], cells: Cells | None) -> None:
-    learner, disk = SimLearner(scenario.buffer_size, scenario.max_steps), SimDisk()
+    learner, disk = SimLearner(scenario.buffer_size, scenario.max_steps), SimDisk(scenario.disk)
     world = World(scenario, draws, learner, disk)
     worlds.append(world)
     world.cells = cells
@@ -86,7 +91,7 @@ def _run_all(scenario: Scenario, draws: Draws, worlds: list[World], cells: Cells
     if not world.is_launcher_gone:
         check_end(world)
     # Whatever process still writes dies with the run.
-    disk.crash(was_renamed=draws.tosses())
+    disk.crash(draws)
     if not scenario.resumes:
         return
     saved = disk.newest()
@@ -106,5 +111,5 @@ def _run_all(scenario: Scenario, draws: Draws, worlds: list[World], cells: Cells
 
 def undisturbed(scenario: Scenario) -> Scenario:
     """The scenario of a run that goes on: it is not ended by force a second time."""
-    rates = tuple((kind, rate) for kind, rate in scenario.rates if kind not in {"controller", "launcher"})
+    rates = tuple((kind, rate) for kind, rate in scenario.rates if kind not in ENDED_BY)
     return replace(scenario, rates=rates, stop_at=0, stop_event=0, safety_events=min(scenario.safety_events, 120))

@@ -13,6 +13,7 @@ from typing import Literal, get_args
 
 from runtime.decisions.restarts import RestartLimits
 from runtime.errors import UsageError
+from runtime.simulation.disk import DiskKind
 from runtime.simulation.players import Scene
 
 Profile = Literal["quiet", "troubled", "stopped", "limited", "resumed", "lossy"]
@@ -32,11 +33,15 @@ FaultKind = Literal[
     "drop",
     "jump",
     "controller",
+    "supervisor",
     "launcher",
 ]
 # Nothing is lost by these.
 GENTLE: tuple[FaultKind, ...] = ("clog", "partition", "duplicate", "jump", "pause")
 DEADLY: tuple[FaultKind, ...] = ("player", "hang", "worker", "freeze", "holder", "crash at effect", "drop")
+# These end a run by force.
+ENDED_BY: Mapping[str, FaultKind] = {"controller": "controller", "supervisor": "supervisor", "launcher": "launcher"}
+DISKS: tuple[DiskKind, ...] = ("good", "good", "good", "full", "slow", "failing")
 NO_LIMITS = RestartLimits(lifetime_max=-1, rate_max=-1)
 RUN = "simulated"
 
@@ -48,9 +53,9 @@ class Scenario:
     worker_envs: number of environments of each EnvWorker. deviation: how often the scheduler leaves its order. rates:
     share of events before which a fault of a kind happens, while events are fewer than `safety_events`, and at most
     `faults_max` times. restart_envs_at, stop_at: agent steps, 0 for never. stop_event: a StopRequest comes then.
-    update_s, save_s, start_s: durations to draw from, the first one being the ordinary one. save_error_share: saves
-    that fail. is_lossy: any message between parts may be dropped, which the transport promises not to do. crash_kind,
-    crash_effect: the first part of this kind crashes after so many effects.
+    update_s, save_s, start_s: durations to draw from, the first one being the ordinary one. disk: what is wrong with
+    the disk that saves go to. is_lossy: any message between parts may be dropped, which the transport promises not to
+    do. crash_kind, crash_effect: the first part of this kind crashes after so many effects.
     """
 
     profile: Profile
@@ -76,7 +81,7 @@ class Scenario:
     start_s: tuple[float, ...] = (0.0,)
     step_timeout_s: float = 2.0
     silence_s: float = 3.0
-    save_error_share: float = 0.0
+    disk: DiskKind = "good"
     is_lossy: bool = False
     has_columns: bool = False
     resumes: bool = False
@@ -107,7 +112,7 @@ def draw(seed: int, profile: Profile | None = None) -> Scenario:
         rates=_rates(rng, (*DEADLY, *GENTLE), share=0.4) or (("player", 0.02),),
         faults_max=rng.randint(1, 5),
         restart_envs_at=rng.choice((0, 0, 0, rng.randint(2, 15))),
-        save_error_share=rng.choice((0.0, 0.0, 0.5)),
+        disk=rng.choice(DISKS),
     )
     return _profiled(rng, scenario)
 
@@ -165,20 +170,19 @@ def _profiled(rng: random.Random, scenario: Scenario) -> Scenario:
             rates = tuple((kind, 0.03) for kind, _ in scenario.rates)
             return replace(scenario, limits=limits, rates=rates, faults_max=8)
         case "resumed":
-            ends = rng.choice(("stop_at", "stop", "controller", "launcher"))
+            ends = rng.choice(("stop_at", "stop", "controller", "supervisor", "launcher"))
             scenario = replace(
                 scenario,
                 resumes=True,
                 restart_envs_at=rng.choice((0, rng.randint(1, 8))),
                 checkpoint_interval=rng.randint(1, 6),
-                save_error_share=rng.choice((0.0, 0.0, 0.0, 0.3)),
+                disk=rng.choice(DISKS),
             )
             if ends == "stop_at":
                 return replace(scenario, stop_at=rng.randint(1, scenario.max_steps // 2))
             if ends == "stop":
                 return replace(scenario, stop_event=rng.randint(50, 120))
-            kind: FaultKind = "controller" if ends == "controller" else "launcher"
-            return replace(scenario, rates=(*scenario.rates, (kind, 0.012)), safety_events=400)
+            return replace(scenario, rates=(*scenario.rates, (ENDED_BY[ends], 0.012)), safety_events=400)
         case "lossy":
             return replace(scenario, is_lossy=True, rates=(*scenario.rates, ("drop", 0.03)), faults_max=10)
         case _:

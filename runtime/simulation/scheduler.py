@@ -132,6 +132,15 @@ class Scheduler:
             link.is_ready = True
             self.ready.append(link)
 
+    def forget(self) -> None:
+        """Let go of all that is under way, and of who sends to whom."""
+        for link in self.links:
+            link.source.outgoing.clear()
+            link.target.incoming.clear()
+        self.links.clear()
+        self.ready.clear()
+        self._due.clear()
+
     # ---- what happens
 
     def step(self, value: float) -> bool:

@@ -35,19 +35,19 @@ class Shell(Protocol):
 
 def perform_common(host: Place, effect: object) -> bool:
     """What every part can do; False for anything else."""
-    match effect:
-        case fx.Send():
-            host.send(effect.to, effect.message)
-        case fx.Reply():
-            host.reply(effect.to, effect.message)
-        case fx.SetTimer():
-            host.set_timer(effect.token, effect.delay_s)
-        case fx.CancelTimer():
-            host.cancel_timer(effect.token)
-        case fx.Report():
-            host.report(effect.level, effect.text)
-        case _:
-            return False
+    # In the order of how often they come.
+    if isinstance(effect, fx.Send):
+        host.send(effect.to, effect.message)
+    elif isinstance(effect, fx.SetTimer):
+        host.set_timer(effect.token, effect.delay_s)
+    elif isinstance(effect, fx.Reply):
+        host.reply(effect.to, effect.message)
+    elif isinstance(effect, fx.CancelTimer):
+        host.cancel_timer(effect.token)
+    elif isinstance(effect, fx.Report):
+        host.report(effect.level, effect.text)
+    else:
+        return False
     return True
 
 
@@ -78,13 +78,17 @@ class SupervisorShell:
 
     def _perform_all(self, effects: tuple[object, ...]) -> None:
         for effect in effects:
+            if self._host.crash_after >= 0:
+                self._host.spend_effect()
+            if perform_common(self._host, effect):
+                continue
             if isinstance(effect, fx.SpawnPart):
                 self._host.spawn(effect.role, effect.generation)
             elif isinstance(effect, fx.KillPart):
                 self._host.kill(effect.role, effect.generation)
             elif isinstance(effect, fx.Finish):
                 self.is_over = True
-            elif not perform_common(self._host, effect):
+            else:
                 raise InvariantError("EXIT", f"a Supervisor cannot perform {effect}")
 
 
@@ -221,15 +225,11 @@ class ControllerShell:
         world = self._host.world
         world.oracle.saved(run_state, self.core.state.counters, self._learner.steps, is_final=is_final)
         self._disk.begin(run_state, self._learner.snapshot())
-        took_s = world.draws.choose(world.scenario.save_s)
+        took_s = self._disk.took_s(world.draws, world.scenario.save_s)
         self._host.in_background("storage", took_s, self._saved, is_final)
 
     def _saved(self, is_final: bool, _: object) -> None:  # noqa: FBT001 - what the job was given
-        world = self._host.world
-        share = world.scenario.save_error_share
-        fails = share > 0.0 and world.draws.tosses(share)
-        self._disk.end(failed=fails)
-        self._feed(fx.SaveFinished(is_final, "no space left (simulated)" if fails else ""))
+        self._feed(fx.SaveFinished(is_final, self._disk.end(self._host.world.draws)))
 
     def _status(self) -> Status:
         counters = self.core.state.counters

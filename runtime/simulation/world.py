@@ -25,6 +25,8 @@ from runtime.simulation.shells import ControllerShell, HolderShell, Shell, Super
 LIVE_EVENTS_MAX = 6_000
 LIVE_S_MAX = 400.0
 STOP_DEADLINE_S = 20.0
+# How long a process takes to see that its parent is gone.
+BEREAVED_S = (0.0005, 0.05, 1.0)
 
 
 class World:
@@ -52,11 +54,14 @@ class World:
         self.lines: list[str] = []
         self.died = False
         self.is_launcher_gone = False
+        self.is_supervisor_gone = False
         self.children: dict[fx.Role, tuple[int, Place | None]] = {}
         self.engines: list[WorkerShell] = []
+        self.places: list[Place] = []
         self.controller: ControllerShell | None = None
         self.supervisor: SupervisorShell
         self.top = Place(self, fx.SUPERVISOR, 0)
+        self.places.append(self.top)
         self._watch = Endpoint("watch")
         self._launcher = Endpoint("launcher")
         self.stop_asked = False
@@ -69,12 +74,14 @@ class World:
     @property
     def is_over(self) -> bool:
         """True when the run has ended, or everything was killed."""
+        if self.is_supervisor_gone:
+            return not self.children
         return self.supervisor.is_over or self.is_launcher_gone
 
     def run(self) -> None:
         """Run to the end. Raises InvariantError."""
         scheduler, draws, faults = self.scheduler, self.draws, self.faults
-        self.top.shell.begin()
+        self._begin()
         safety, stop_event = self.scenario.safety_events, self.scenario.stop_event
         is_safe, deadline_s = True, 0.0
         while not self.is_over:
@@ -99,6 +106,22 @@ class World:
             elif not is_safe and (scheduler.events > safety + LIVE_EVENTS_MAX or scheduler.now_s > deadline_s):
                 raise InvariantError("LIVE", "no fault happens any more, and the run goes on and on")
 
+    def _begin(self) -> None:
+        if self.scenario.crash_kind == "supervisor":
+            self.faults.arm(self.top, self.scenario.crash_effect)
+        try:
+            self.top.shell.begin()
+        except CrashError:
+            self.faults.crashed()
+
+    def forget(self) -> None:
+        """Take this run apart when nobody looks at it any more: what refers to itself in circles is not freed alone."""
+        for place in self.places:
+            place.forget()
+        self.scheduler.forget()
+        self.oracle.forget()
+        vars(self).clear()
+
     def _calm_down(self) -> None:
         self.scheduler.heal()
         if self.scenario.is_lossy and self.faults.dropped:
@@ -113,7 +136,8 @@ class World:
         self.scheduler.send(link, (self._tell_top, stop, None, False))
 
     def _tell_top(self, message: object, _: object) -> None:
-        self.top.shell.receive(message, None)
+        if self.top.is_alive:
+            self.top.shell.receive(message, None)
 
     # ---- parts
 
@@ -170,8 +194,12 @@ class World:
     def _start(self, role: fx.Role, generation: int) -> None:
         if self.children.get(role) != (generation, None):
             return
+        if not self.top.is_alive:
+            del self.children[role]  # a process that comes up and finds its parent gone ends at once
+            return
         place = Place(self, role, generation)
         self.children[role] = (generation, place)
+        self.places.append(place)
         if role.kind == self.scenario.crash_kind and not generation and not role.number:
             self.faults.arm(place, self.scenario.crash_effect)
         place.addresses[fx.SUPERVISOR] = self.top
@@ -197,9 +225,24 @@ class World:
         for seat in place.seats:
             seat.player.is_alive = False
         if place.shell is self.controller:
-            self.disk.crash(was_renamed=self.draws.tosses())
+            self.disk.crash(self.draws)
         link = self.scheduler.link(self._watch, self.top)
         self.scheduler.send(link, (self._exited, place, cause, False))
+
+    def lose_supervisor(self) -> None:
+        """The Supervisor dies; each of its children sees that a little later, and ends. What starts now never runs."""
+        if not self.top.is_alive:
+            return
+        self.top.is_alive, self.died, self.is_supervisor_gone = False, True, True
+        self.scheduler.note(self.top.name, "dies")
+        self._cut_links(self.top)
+        for _, place in self.children.values():
+            if place is not None:
+                self.scheduler.at(self.draws.choose(BEREAVED_S), self._bereaved, place)
+
+    def _bereaved(self, place: Place, _: object) -> None:
+        self.kill(place.role, place.generation, "its parent is gone")
+        self.children.pop(place.role, None)
 
     def lose_player(self, seat: Seat, place: Place) -> None:
         """A player dies; its worker learns of it when the connection breaks."""
@@ -236,7 +279,7 @@ class World:
 
     def _exited(self, place: Place, cause: str) -> None:
         held = self.children.get(place.role)
-        if held is None or held[0] != place.generation:
+        if not self.top.is_alive or held is None or held[0] != place.generation:
             return
         del self.children[place.role]
         self.top.addresses.pop(place.role, None)
@@ -244,7 +287,7 @@ class World:
 
     def _greeted(self, place: Place, _: object) -> None:
         held = self.children.get(place.role)
-        if held is None or held[1] is not place:
+        if not self.top.is_alive or held is None or held[1] is not place:
             return
         self.top.introduced(place.role, place)
         for role, known in list(self.top.addresses.items()):

@@ -91,6 +91,13 @@ ENDINGS: tuple[Mutant, ...] = (
         "if False:",
     ),
     mutant(
+        "failures_said_again_and_again",
+        "every save that fails is said, not only the first of several",
+        "controller_end",
+        "(message.is_final or not state.is_save_failing):",
+        "True:",
+    ),
+    mutant(
         "steps_to_the_last_breath",
         "steps are granted in the breath that ends the run",
         "controller",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from runtime.simulation.campaign import CHUNK
+from runtime.simulation.garbage import collected_after
 from runtime.simulation.mutations import Simulate
 from runtime.simulation.scenarios import draw
 
@@ -21,8 +23,12 @@ class Kill:
 
 def kill(simulate: Simulate, first: int, schedules_max: int = SCHEDULES_MAX) -> Kill:
     """The first schedule from seed `first` on that breaks an invariant."""
-    for count in range(schedules_max):
-        outcome = simulate(draw(first + count))
-        if outcome.failure is not None:
-            return Kill(count + 1, outcome.failure.invariant, first + count)
+    end = first + schedules_max
+    for start in range(first, end, CHUNK):
+        with collected_after():
+            for seed in range(start, min(start + CHUNK, end)):
+                outcome = simulate(draw(seed))
+                outcome.forget()
+                if outcome.failure is not None:
+                    return Kill(seed - first + 1, outcome.failure.invariant, seed)
     return Kill(None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 CHUNK = 500
-# What every run of the tests simulates: 60 to 80 s of one core.
-QUICK_COUNT = 12_000
+# What every run of the tests simulates: 70 to 90 s of one core.
+QUICK_COUNT = 15_000
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -122,8 +122,43 @@ def test_a_lost_controller_ends_the_run_and_says_that_the_last_save_stands() -> 
     assert "the last save stands" in cause
 
 
+def test_a_lost_supervisor_leaves_nobody_and_a_save_that_a_run_goes_on_from() -> None:
+    went_on = 0
+    for seed in range(30):
+        base = replace(draw(seed, "resumed"), rates=(("supervisor", 0.01),), disk="good", stop_at=0, stop_event=0)
+        outcome = simulate(replace(base, safety_events=400, checkpoint_interval=2))
+        assert outcome.failure is None, f"seed {seed}: {outcome.failure}"
+        first = outcome.worlds[0]
+        if not first.is_supervisor_gone:
+            continue
+        assert not any(place.is_alive for place in first.places)
+        assert not any(seat.player.is_alive for seat in first.seats)
+        if len(outcome.worlds) == 2:
+            went_on += 1
+            assert outcome.worlds[1].supervisor.status.exit_code == 0
+    assert went_on >= 5, "hardly any run was saved before its Supervisor died"
+
+
+def test_every_state_of_the_disk_is_met_and_damage_is_passed_over() -> None:
+    failed: Counter[str] = Counter()
+    damaged = unacknowledged = 0
+    for seed in range(3, 1600, 8):
+        outcome = simulate(draw(seed))
+        assert outcome.failure is None, f"seed {seed}: {outcome.failure}"
+        disk = outcome.worlds[-1].disk
+        failed[disk.kind] += disk.spells
+        damaged += disk.damaged
+        saved = outcome.worlds[-1].resumed
+        unacknowledged += saved is not None and disk.kind == "failing"
+    assert failed["full"] >= 3
+    assert failed["failing"] >= 3
+    assert not failed["good"] + failed["slow"]
+    assert damaged >= 3, "hardly any save was torn by a crash"
+    assert unacknowledged, "no run went on from a disk that fails"
+
+
 @pytest.mark.parametrize("is_sync", [True, False], ids=["sync", "async"])
-@pytest.mark.parametrize("kind", ["worker", "holder", "controller"])
+@pytest.mark.parametrize("kind", ["worker", "holder", "controller", "supervisor"])
 def test_a_part_may_crash_between_any_two_of_its_effects(kind: str, *, is_sync: bool) -> None:
     base = replace(draw(2, "quiet"), is_sync=is_sync, worker_envs=(2, 1), rates=(), resumes=True, checkpoint_interval=3)
     for effect in range(1000):
