@@ -72,7 +72,10 @@ class RewardSignalSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BehaviorSettings:
-    """All settings of one behavior. max_steps, summary_freq and checkpoint_interval count agent steps."""
+    """All settings of one behavior. max_steps, summary_freq and checkpoint_interval count agent steps.
+
+    counts_env_steps: they count env steps of the whole run, as in files of ML-Agents 0.8 to 0.15.
+    """
 
     trainer_type: Literal["ppo"] = "ppo"
     hyperparameters: PPOHyperparameters = PPOHyperparameters()
@@ -88,6 +91,7 @@ class BehaviorSettings:
     time_horizon: int = 64
     summary_freq: int = 50_000
     threaded: bool = False
+    counts_env_steps: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +111,8 @@ class PolicyRelease:
 class BrainProgress:
     """How far one behavior is.
 
-    steps: agent steps accepted. buffered: agent steps that wait for the next update, open trajectories included.
+    steps: agent steps accepted; with counts_env_steps, env steps of the run. buffered: agent steps that wait for the
+    next update, open trajectories included.
     is_ready_update: an update is due. version: of the newest policy. episodes: finished ones, lost ones not counted.
     mean_reward, mean_episode_length: over the last 100 finished episodes; None when there are none. A return is the sum
     of an agent's own rewards and of those of its group.
@@ -123,10 +128,11 @@ class BrainProgress:
     episodes: int
     mean_reward: float | None
     mean_episode_length: float | None
+    counts_env_steps: bool = False
 
     @property
     def is_finished(self) -> bool:
-        """True once `max_steps` agent steps were accepted."""
+        """True once `max_steps` steps were accepted."""
         return self.steps >= self.max_steps
 
 

@@ -23,6 +23,7 @@ from runtime.run_directory import RunPaths
 from runtime.settings.model import (
     ConstantParameter,
     Editor,
+    EngineSettings,
     Executable,
     FakeScene,
     GaussianSampler,
@@ -144,14 +145,14 @@ def player_factory_for(launch: Launch, marker: str) -> UnityPlayerFactory | Memo
         MemoryPlayerFactory,
         UnityPlayerFactory,
     )
-    from runtime.players.side_channels import EngineSettings  # noqa: PLC0415
+    from runtime.players.side_channels import EngineSettings as Engine  # noqa: PLC0415
 
     settings, env = launch.settings, launch.settings.environment
-    engine = EngineSettings(
+    engine = Engine(
         width=settings.engine.width,
         height=settings.engine.height,
         quality_level=settings.engine.quality_level,
-        time_scale=settings.engine.time_scale,
+        time_scale=_time_scale(settings),
         target_frame_rate=settings.engine.target_frame_rate,
         capture_frame_rate=settings.engine.capture_frame_rate,
     )
@@ -173,6 +174,12 @@ def player_factory_for(launch: Launch, marker: str) -> UnityPlayerFactory | Memo
         port_arguments=PORT_WORDS if env.port_argument == "both" else (f"--{env.port_argument}",),
         extras=extras,
     )
+
+
+def _time_scale(settings: RunSettings) -> float:
+    """How fast time goes in the players; the speed of people if `--slow` asks for it and nobody for another."""
+    asked = settings.engine.time_scale
+    return 1.0 if settings.is_slow and asked == EngineSettings().time_scale else asked
 
 
 def recording(settings: RunSettings, first_incarnation: int = 0) -> RecordTo | None:
@@ -204,6 +211,7 @@ def controller_start(launch: Launch, *, workers: int) -> ControllerStart:
         stop_at=settings.stop_at,
         restart_envs_at=settings.restart_envs_at,
         parameters=environment_parameters(settings),
+        train_mode=not settings.is_slow,
         first_incarnation=launch.first_incarnation,
     )
     keeps = [each.keep_checkpoints for each in (*settings.behaviors.values(), settings.default_settings) if each]

@@ -20,6 +20,7 @@ from runtime.errors import TrainingError
 from runtime.messages import Status
 from runtime.progress import BrainView, Console, EnvironmentView, ProgressView
 from runtime.reporting.lines import losses_text
+from runtime.series import series_of
 from runtime.session import TrainingSession
 from runtime.settings import RunSettings, Surroundings, parse_run_settings
 from runtime.settings.model import Editor
@@ -43,9 +44,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
     for warning in settings.warnings:
         console.warning(warning)
+    if settings.num_runs == 1:
+        return _run_one(settings, console)
+    return _run_all(settings, console)
+
+
+def _run_one(settings: RunSettings, console: Console) -> int:
     if _is_finished_already(settings, console):
         return 0
     return Training(settings, console).run()
+
+
+def _run_all(settings: RunSettings, console: Console) -> int:
+    """The runs of `--num-runs`, one after another; the first exit code that is not 0. An interrupt ends them all."""
+    try:
+        runs = series_of(settings)
+    except TrainingError as error:
+        _say_error(console, str(error))
+        return error.exit_code
+    worst = 0
+    for number, each in enumerate(runs, 1):
+        saved, seed = each.checkpoints, each.environment.seed
+        console.line(f"[INFO] Run {number} of {len(runs)}: {saved.run_id}, seed {seed}")
+        code = _run_one(each, console)
+        worst = worst or code
+        if code in EXIT_CODES.values():
+            break
+    return worst
 
 
 def _say_error(console: Console, text: str) -> None:

@@ -90,7 +90,8 @@ class Behavior:
             stream = self.streams[wire, block.env_id] = Stream(identity)
         is_kept = is_training and not self.is_finished
         count, finished = stream.take(rows, self.buffer if is_kept else None)
-        self.steps += count
+        if not self.settings.counts_env_steps:
+            self.steps += count
         for episode in finished:
             self.episodes.add(episode, period=self.period, env_id=block.env_id, brain=wire)
 
@@ -142,6 +143,7 @@ class Behavior:
             episodes=self.episodes.count,
             mean_reward=self.episodes.mean_reward,
             mean_episode_length=self.episodes.mean_length,
+            counts_env_steps=self.settings.counts_env_steps,
         )
 
     def take_summaries(self, *, is_training: bool) -> list[Summary]:

@@ -144,6 +144,9 @@ class PPOLearner:
             behavior = self._behaviors[self._brains[wire].behavior_name]
             rows = behavior.rows(block, wire, observations, clock)
             behavior.accept(block, rows, wire, is_training=self._options.is_training)
+        for behavior in self._behaviors.values():
+            if behavior.settings.counts_env_steps:
+                behavior.steps += block.steps
 
     def _known(self, wire: str, block: StepBlock) -> BrainParameters:
         brain = self._brains.get(wire)

@@ -30,7 +30,8 @@ def round_steps(
     stay as they are.
     """
     waiting: dict[str, int] = {}
-    for each in pending:
+    environments = list(pending)
+    for each in environments:
         for name, count in each.items():
             waiting[name] = waiting.get(name, 0) + count
     total = sum(waiting.values())
@@ -45,8 +46,11 @@ def round_steps(
         if shares > 1:
             # Ever smaller shares of ever less would be one message for each of the last steps.
             fill = max(fill / shares, brain.buffer_size / BLOCKS_PER_BUFFER_MAX)
-        missing = min(fill, (brain.max_steps - brain.steps) / shares)
-        wanted.append(ceil(max(missing, 1) / count))
+        left = (brain.max_steps - brain.steps) / shares
+        if brain.counts_env_steps:
+            wanted.append(ceil(max(left, 1) / len(environments)))
+            left = fill
+        wanted.append(ceil(max(min(fill, left), 1) / count))
     if until_agent_steps is not None and until_agent_steps > agent_steps:
         wanted.append(ceil((until_agent_steps - agent_steps) / total / shares))
     return max(1, min(wanted))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from runtime.learner import BehaviorSettings, NetworkSettings, PPOHyperparameters, RewardSignalSettings, Schedule
+from runtime.learner import (
+    BehaviorSettings,
+    MemorySettings,
+    NetworkSettings,
+    PPOHyperparameters,
+    RewardSignalSettings,
+    Schedule,
+)
 from runtime.settings import kinds
 from runtime.settings.faults import Fault, Findings, Place
 from runtime.settings.nodes import MapNode, Node, empty_map
@@ -103,6 +110,7 @@ def _read_behavior(layers: list[MapNode], key: str, findings: Findings) -> Behav
         threaded=block.take("threaded", kinds.boolean(), plain.threaded),
     )
     block.close()
+    _check_sequences(settings, block, place, findings)
     _warn_of_oddities(settings, block.place("time_horizon") or place, block.place("threaded") or place, findings)
     return settings
 
@@ -140,7 +148,6 @@ def _read_hyperparameters(block: Section, owner: Place, findings: Findings) -> P
 
 def _read_network(block: Section) -> NetworkSettings:
     plain = NetworkSettings()
-    block.refuse("memory", "memory (recurrent networks) is not supported yet; remove it, or write null")
     read = NetworkSettings(
         normalize=block.take("normalize", kinds.boolean(), plain.normalize),
         hidden_units=block.take("hidden_units", kinds.integer(at_least=1, at_most=65_536), plain.hidden_units),
@@ -152,9 +159,38 @@ def _read_network(block: Section) -> NetworkSettings:
             plain.goal_conditioning_type,
         ),
         deterministic=block.take("deterministic", kinds.boolean(), plain.deterministic),
+        memory=_read_memory(block),
     )
     block.close()
     return read
+
+
+def _read_memory(network: Section) -> MemorySettings | None:
+    memory, plain = network.child("memory"), MemorySettings()
+    read = MemorySettings(
+        memory_size=memory.take(
+            "memory_size", kinds.integer(at_least=2, at_most=65_536, multiple_of=2), plain.memory_size
+        ),
+        sequence_length=memory.take("sequence_length", kinds.integer(at_least=1), plain.sequence_length),
+    )
+    memory.close()
+    return None if network.is_null("memory") else read
+
+
+def _check_sequences(settings: BehaviorSettings, block: Section, owner: Place, findings: Findings) -> None:
+    memory, batch_size = settings.network_settings.memory, settings.hyperparameters.batch_size
+    network, hyper = block.child("network_settings"), block.child("hyperparameters")
+    given = network.child("memory")
+    if memory is None or memory.sequence_length <= batch_size:
+        return
+    findings.add(
+        Fault(
+            place=given.place("sequence_length") or network.place("memory") or hyper.place("batch_size") or owner,
+            problem=f"sequence_length {memory.sequence_length} is larger than batch_size {batch_size}: no batch holds "
+            "a sequence",
+            allowed="a sequence_length of at most batch_size",
+        ),
+    )
 
 
 def _read_signals(block: Section, findings: Findings) -> dict[str, RewardSignalSettings]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 from runtime.errors import UsageError
 from runtime.settings import kinds
@@ -33,6 +33,7 @@ COLLECTIONS: Final[tuple[CollectionMode, ...]] = ("sync", "async")
 ACTOR_SYSTEMS: Final[tuple[ActorSystemKind, ...]] = ("processes", "inline")
 NOT_FINITE: Final[tuple[NotFinite, ...]] = ("refuse", "zero")
 PORT_ARGUMENTS: Final[tuple[PortArgument, ...]] = ("both", "mlagents-port", "port")
+STEPS: Final[tuple[Literal["agent", "env"], ...]] = ("agent", "env")
 PORT_MAX: Final = 65_535
 SEED_MAX: Final = 2**31 - 1
 DRAWN_SEEDS: Final = 10_000  # a drawn seed is below this, as in ML-Agents: short enough to be typed again
@@ -54,7 +55,10 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeBlock:
-    """The keys of `runtime:`, which ML-Agents does not have."""
+    """The keys of `runtime:`, which ML-Agents does not have.
+
+    steps: what max_steps, summary_freq and checkpoint_interval count; `env` as in files of ML-Agents 0.8 to 0.15.
+    """
 
     actor_system: ActorSystemKind
     collection: CollectionMode
@@ -70,6 +74,10 @@ class RuntimeBlock:
     record: str | None
     profile: bool
     is_base_port_fixed: bool
+    steps: Literal["agent", "env"]
+    slow: bool
+    lesson: int | None
+    resampling_interval: int | None
 
 
 def read_runtime(block: Section, findings: Findings) -> RuntimeBlock:
@@ -90,6 +98,10 @@ def read_runtime(block: Section, findings: Findings) -> RuntimeBlock:
         record=block.take("record", kinds.optional(kinds.text("a file")), None),
         profile=block.take("profile", kinds.boolean(), False),
         is_base_port_fixed=block.take("base_port_fixed", kinds.boolean(), True),
+        steps=block.take("steps", kinds.choice(STEPS), "agent"),
+        slow=block.take("slow", kinds.boolean(), False),
+        lesson=block.take("lesson", kinds.optional(kinds.integer(at_least=0, at_most=1_000_000)), None),
+        resampling_interval=block.take("resampling_interval", steps, None),
     )
     block.ignore("player_seeds")  # written for people to read; a new run derives its own
     block.close()

@@ -26,6 +26,8 @@ class Flag:
 
 
 _ENV, _ENGINE, _SAVED, _OURS = "env_settings", "engine_settings", "checkpoint_settings", "runtime"
+ERA: Final = "of the era"
+"""The section of flags that no file has a key for: they change what is read, or how often."""
 FLAGS: Final = (
     Flag("--env", _ENV, "env_path", "PATH", "player to launch, or fake:SCENE[?key=value]; without it, the Editor"),
     Flag("--run-id", _SAVED, "run_id", "ID", "name of the run and its folder"),
@@ -69,11 +71,19 @@ FLAGS: Final = (
     Flag("--capture-frame-rate", _ENGINE, "capture_frame_rate", "N", "of the player (60)"),
     Flag("--torch-device", "torch_settings", "device", "DEVICE", "accepted without effect: there is no PyTorch here"),
     Flag("--debug", "", "debug", "", "write more, let the players' output through"),
+    Flag("--keep-checkpoints", ERA, "keep_checkpoints", "N", "checkpoints kept, whatever CONFIG says"),
+    Flag("--save-freq", ERA, "save_freq", "STEPS", "steps between checkpoints, whatever CONFIG says"),
+    Flag("--slow", _OURS, "slow", "", "players run at their normal speed, not in training mode"),
+    Flag(
+        "--num-runs", ERA, "num_runs", "N", "this many runs one after another: ID-0 with the seed, ID-1 with seed + 1"
+    ),
+    Flag("--docker-target-name", ERA, "docker_target_name", "NAME", "paths that do not begin with / are below /NAME"),
 )
 ENV_ARGS: Final = "--env-args"
-_HIDDEN: Final = {
-    "--load": "--load is an old name of --resume",
-    "--train": "--train has no effect: training is the default",
+LOAD, TRAIN = "--load", "--train"
+HIDDEN: Final = {
+    LOAD: "--load is an old name of --resume",
+    TRAIN: "--train has no effect: training is the default",
     "--torch": "--torch has no effect: this trainer uses TensorFlow",
     "--tensorflow": "--tensorflow has no effect: this trainer always uses TensorFlow",
 }
@@ -81,11 +91,15 @@ _HIDDEN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """What was typed. config: path of the file, None without one. layer: the values of flags, by section and key."""
+    """What was typed. config: path of the file, None without one. layer: the values of flags, by section and key.
+
+    era: those of the flags in `ERA`, by key. old: names from `HIDDEN` that were typed.
+    """
 
     config: str | None
     layer: MapNode
-    warnings: tuple[str, ...]
+    era: MapNode
+    old: frozenset[str]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -108,7 +122,7 @@ def parse_command_line(argv: Sequence[str], version: str) -> CommandLine:
         raise FaultsError(_unknown(word) for word in rest)
     given: dict[str, object] = {name: value for name, value in vars(found).items() if value is not None}
     config = given.pop("config", None)
-    hidden = [name for name in _HIDDEN if given.pop(name, False)]
+    old = frozenset(name for name in HIDDEN if given.pop(name, False))
     sections: dict[str, list[tuple[str, Node]]] = {}
     for flag in FLAGS:
         if flag.name in given and given[flag.name] is not False:
@@ -116,15 +130,15 @@ def parse_command_line(argv: Sequence[str], version: str) -> CommandLine:
             # The empty text of `--env ""` is a text, and not "nothing given".
             node = Scalar(Place(None, 0, flag.name), text, is_quoted=not text)
             sections.setdefault(flag.section, []).append((flag.key, node))
-    if "--load" in hidden:
-        sections.setdefault(_SAVED, []).append(("resume", Scalar(Place(None, 0, "--load"), "true")))
+    if LOAD in old:
+        sections.setdefault(_SAVED, []).append(("resume", Scalar(Place(None, 0, LOAD), "true")))
     if env_args is not None:
         place = Place(None, 0, ENV_ARGS)
         items = tuple(Scalar(place, word, is_quoted=True) for word in env_args)
         sections.setdefault(_ENV, []).append(("env_args", ListNode(place, items)))
-    top = sections.pop("", [])
+    top, era = sections.pop("", []), sections.pop(ERA, [])
     layer = map_of([*top, *((name, map_of(entries)) for name, entries in sections.items())])
-    return CommandLine(None if config is None else str(config), layer, tuple(_HIDDEN[name] for name in hidden))
+    return CommandLine(None if config is None else str(config), layer, map_of(era), old)
 
 
 def _parser(version: str) -> _Parser:
@@ -134,7 +148,7 @@ def _parser(version: str) -> _Parser:
         epilog="Flags win over CONFIG, CONFIG wins over the defaults in brackets.",
         allow_abbrev=False,
     )
-    parser.add_argument("config", nargs="?", metavar="CONFIG", help="YAML file with `behaviors:`, as for ML-Agents")
+    parser.add_argument("config", nargs="?", metavar="CONFIG", help="YAML file as for ML-Agents, of any version")
     parser.add_argument("--version", action="version", version=f"%(prog)s {version}")
     for flag in FLAGS:
         if flag.value:
@@ -143,7 +157,7 @@ def _parser(version: str) -> _Parser:
             parser.add_argument(flag.name, dest=flag.name, action="store_true", help=flag.help)
     # Only for the help: the words after it never come here.
     parser.add_argument(ENV_ARGS, nargs="...", metavar="ARG", help="everything after this flag goes to the player")
-    for name in _HIDDEN:
+    for name in HIDDEN:
         parser.add_argument(name, dest=name, action="store_true", help=argparse.SUPPRESS)
     return parser
 

@@ -1,12 +1,13 @@
-"""Recognises files of another format, and files with one level too few, so that one sentence explains many faults."""
+"""Tells the two formats apart by their content, and finds files with one level too few."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from runtime.settings.behaviors import BEHAVIOR_KEYS, is_level_missing
+from runtime.settings.era import is_era, is_era_block
 from runtime.settings.faults import Fault, FaultsError
-from runtime.settings.nodes import MapNode, Node
+from runtime.settings.nodes import MapNode, Node, Scalar
 
 TOP_KEYS: Final = (
     "behaviors",
@@ -19,41 +20,35 @@ TOP_KEYS: Final = (
     "debug",
     "runtime",
 )
-_ERA_KEYS: Final = frozenset(
-    {
-        "trainer",
-        "batch_size",
-        "beta",
-        "brain_to_imitate",
-        "buffer_size",
-        "demo_path",
-        "epsilon",
-        "gamma",
-        "lambd",
-        "learning_rate",
-        "memory_size",
-        "normalize",
-        "num_epoch",
-        "sequence_length",
-        "use_curiosity",
-        "use_recurrent",
-        "hidden_units",
-    },
-)
+ERA_FORMAT: Final = "the format of ML-Agents 0.8 to 0.15 (a `default:` block and one block per brain at the top)"
+TODAY_FORMAT: Final = "the format with `behaviors:`"
+CONVERT: Final = "python -m runtime.convert"
+
+Format = Literal["today", "era"]
 
 
-def check_format(root: MapNode) -> None:
-    """Raises FaultsError when the file is not of the format with `behaviors:`, saying which one it is."""
-    # `default:` or a key of that time; blocks with today's keys are only in the wrong place.
-    brains = [name for name, node in root.entries.items() if name not in TOP_KEYS and _is_era_block(name, node)]
-    if brains and "behaviors" not in root.entries:
+def format_of(root: MapNode) -> Format:
+    """Which format a file is in. Raises FaultsError when it is of both, or of none."""
+    others = frozenset(TOP_KEYS)
+    if not is_era(root, others):
+        _check_today(root)
+        return "today"
+    mixed = [name for name, node in root.entries.items() if name in others and not _is_brain(root, node)]
+    if mixed:
         problem = (
-            "found the format of ML-Agents 0.8 to 0.15 (a `default:` block and one block per brain at the top); "
-            "expected `behaviors:` with one block per behavior. A command that converts such files is not part of this "
-            "version: move each block under `behaviors:` by hand, its values into `hyperparameters:` and "
-            "`network_settings:`"
+            f"found {TODAY_FORMAT} in this block and {ERA_FORMAT} in others; expected one of the two in a file. Move "
+            f"the brains to a file OLD, run `{CONVERT} OLD NEW`, and put into NEW what is left"
         )
-        raise FaultsError((Fault(place=root.keys[brains[0]], problem=problem),))
+        raise FaultsError((Fault(place=root.keys[mixed[0]], problem=problem),))
+    return "era"
+
+
+def _is_brain(root: MapNode, node: Node) -> bool:
+    """A brain may be called as a block of today's files."""
+    return is_era_block(node) or (isinstance(node, Scalar) and node.text in root.entries)
+
+
+def _check_today(root: MapNode) -> None:
     stray = [name for name, node in root.entries.items() if name not in TOP_KEYS and _is_behavior_block(node)]
     if stray:
         problem = "this block belongs to a behavior; expected it below `behaviors:`, indented by one more level"
@@ -65,11 +60,25 @@ def check_format(root: MapNode) -> None:
             "announces it, and below that trainer_type, hyperparameters and so on"
         )
         raise FaultsError((Fault(place=root.keys["behaviors"], problem=problem),))
+    if isinstance(behaviors, MapNode):
+        _refuse_era_blocks(behaviors)
+
+
+def _refuse_era_blocks(behaviors: MapNode) -> None:
+    """Brains of the old format that were only moved below `behaviors:`."""
+    old = [name for name, node in behaviors.entries.items() if is_era_block(node) and not _is_behavior_now(node)]
+    if old:
+        problem = (
+            f"found the keys of {ERA_FORMAT}; expected those of {TODAY_FORMAT}, such as trainer_type and "
+            f"hyperparameters. Give the old file as it was, or convert it: `{CONVERT} OLD NEW`"
+        )
+        raise FaultsError(Fault(place=behaviors.keys[name], problem=problem) for name in old)
+
+
+def _is_behavior_now(node: Node) -> bool:
+    now = {"trainer_type", "hyperparameters", "network_settings", "reward_signals"}
+    return isinstance(node, MapNode) and bool(now & node.entries.keys())
 
 
 def _is_behavior_block(node: Node) -> bool:
     return isinstance(node, MapNode) and bool(BEHAVIOR_KEYS & node.entries.keys())
-
-
-def _is_era_block(name: str, node: Node) -> bool:
-    return isinstance(node, MapNode) and (name == "default" or bool(_ERA_KEYS & node.entries.keys()))

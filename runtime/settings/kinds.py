@@ -48,11 +48,14 @@ def _decimal_of(node: Node) -> Decimal:
     return Decimal(text.replace("_", ""))
 
 
-def integer(*, at_least: int, at_most: int = INTEGER_MAX, also: int | None = None) -> Kind[int]:
+def integer(
+    *, at_least: int, at_most: int = INTEGER_MAX, also: int | None = None, multiple_of: int = 1
+) -> Kind[int]:
     """Whole numbers in a range, `1e3` and `5.0e5` included. also: one more that has a meaning of its own."""
-    allowed = f"an integer of at least {at_least}"
+    noun = "an integer" if multiple_of == 1 else f"a multiple of {multiple_of}"
+    allowed = f"{noun} of at least {at_least}"
     if at_most != INTEGER_MAX:
-        allowed = f"an integer from {at_least} to {at_most}"
+        allowed = f"{noun} from {at_least} to {at_most}"
     if also is not None:
         allowed += f", or {also}"
 
@@ -62,7 +65,7 @@ def integer(*, at_least: int, at_most: int = INTEGER_MAX, also: int | None = Non
         if not -INTEGER_MAX <= number <= INTEGER_MAX or number != number.to_integral_value():
             raise ValueError
         whole = int(number)
-        if not (at_least <= whole <= at_most or whole == also):
+        if not ((at_least <= whole <= at_most and whole % multiple_of == 0) or whole == also):
             raise ValueError
         return whole
 

@@ -156,6 +156,9 @@ class RunSettings:
     behaviors are refused. config: the file as the user named it, None for a bundled configuration or none.
     bundled_scene: whose bundled configuration is used, None if none is. stop_at, restart_envs_at: agent steps.
     record: the file to which all messages of the players are written. profile: samples tell where the time goes.
+    num_runs: runs that are made one after another. is_slow: players are not in training mode. lesson: with which every
+    curriculum begins, None for 0 or the saved one. resampling_interval: env steps after which all players are reset
+    with newly drawn parameters, None for never.
     """
 
     behaviors: Mapping[str, BehaviorSettings] = field(default_factory=dict)
@@ -173,6 +176,10 @@ class RunSettings:
     record: str | None = None
     profile: bool = False
     debug: bool = False
+    num_runs: int = 1
+    is_slow: bool = False
+    lesson: int | None = None
+    resampling_interval: int | None = None
     config: str | None = None
     bundled_scene: str | None = None
     warnings: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,11 +19,13 @@ from runtime.settings.blocks import (
 )
 from runtime.settings.bundled import bundled_configuration
 from runtime.settings.command_line import CommandLine, parse_command_line
+from runtime.settings.era import EraBehaviors, translate
 from runtime.settings.faults import Fault, Findings, Place
-from runtime.settings.formats import check_format
+from runtime.settings.formats import format_of
 from runtime.settings.model import FAKE_SCHEME, FakeScene, RunSettings
 from runtime.settings.nodes import MapNode, Scalar, empty_map, map_of
 from runtime.settings.parameters import read_parameters
+from runtime.settings.reading import below_docker, for_all_behaviors, old_words, read_era_flags, with_era_flags
 from runtime.settings.sections import Section
 from runtime.settings.yaml_reader import read_file
 
@@ -31,22 +33,33 @@ DEFAULT_SCENE = "basic"
 DEFAULT_RUN_ID = "ppo"
 
 
-def parse_run_settings(argv: Sequence[str], around: Surroundings, *, version: str) -> RunSettings:
+def parse_run_settings(
+    argv: Sequence[str], around: Surroundings, *, version: str, file: MapNode | None = None
+) -> RunSettings:
     """The settings that `argv` (without the program's name) asks for.
 
     Raises ConfigError with all faults of file and flags, UsageError for unknown flags. `--help` and `--version` print
-    and raise SystemExit(0). Neither the environment's variables nor earlier calls have any influence.
+    and raise SystemExit(0). file: what CONFIG holds, if it was read already. Neither the environment's variables nor
+    earlier calls have any influence.
     """
-    command = parse_command_line(argv, version)
+    command, findings = parse_command_line(argv, version), Findings()
+    flags = read_era_flags(command, findings)
+    era: EraBehaviors | None = None
     if command.config is not None:
-        file, scene = read_file(Path(command.config)), None
-        _check_configuration(file, command.config)
+        config, scene = command.config, None
+        file = read_file(Path(flags.path(config))) if file is None else file
+        form = format_of(file)
+        command = old_words(command, form, findings)
+        if form == "era":
+            era, file = translate(file, findings), as_in_era()
+        else:
+            _check_configuration(file, config)
     else:
         file, scene, command = _without_config(command, around)
-    findings = Findings()
-    for warning in command.warnings:
-        findings.note(warning)
-    settings = _read(Section([file, command.layer], findings), around, findings, scene)
+        command = old_words(command, "today", findings)
+    command = below_docker(command, flags)
+    settings = _read(Section([file, command.layer], findings), around, findings, scene, era=era)
+    settings = with_era_flags(settings, flags, findings)
     findings.raise_if_any()
     if command.config is None and scene is None:
         settings = replace(settings, default_settings=BehaviorSettings())
@@ -54,8 +67,13 @@ def parse_run_settings(argv: Sequence[str], around: Surroundings, *, version: st
     return _with_deterministic(settings) if settings.deterministic else settings
 
 
+def as_in_era() -> MapNode:
+    """What a file of ML-Agents 0.8 to 0.15 says without a word: which steps are meant, and what becomes of NaN."""
+    place = Place(None, 0, "")
+    return map_of([("runtime", map_of([("steps", Scalar(place, "env")), ("not_finite", Scalar(place, "zero"))]))])
+
+
 def _check_configuration(file: MapNode, path: str) -> None:
-    check_format(file)
     named = [file.entries.get(key) for key in ("behaviors", "default_settings")]
     if all(node is None or (isinstance(node, Scalar) and node.is_null) for node in named):
         findings = Findings()
@@ -82,8 +100,10 @@ def _without_config(command: CommandLine, around: Surroundings) -> tuple[MapNode
     return (empty_map(), None, command) if file is None else (file, scene, command)
 
 
-def _read(root: Section, around: Surroundings, findings: Findings, scene: str | None) -> RunSettings:
-    behaviors, default_settings = read_behaviors(root, findings)
+def _read(
+    root: Section, around: Surroundings, findings: Findings, scene: str | None, *, era: EraBehaviors | None
+) -> RunSettings:
+    behaviors, default_settings = read_behaviors(root, findings) if era is None else read_era(era, findings)
     ours = read_runtime(root.child("runtime"), findings)
     environment = read_environment(root, ours, around, findings)
     read_torch(root.child("torch_settings"), findings)
@@ -108,9 +128,22 @@ def _read(root: Section, around: Surroundings, findings: Findings, scene: str | 
         record=ours.record,
         profile=ours.profile,
         debug=root.take("debug", kinds.boolean(), False),
+        is_slow=ours.slow,
+        lesson=ours.lesson,
+        resampling_interval=ours.resampling_interval,
     )
     root.close()
-    return settings
+    counts_env_steps = ours.steps == "env"
+    return for_all_behaviors(settings, lambda own: replace(own, counts_env_steps=counts_env_steps))
+
+
+def read_era(era: EraBehaviors, findings: Findings) -> tuple[dict[str, BehaviorSettings], BehaviorSettings | None]:
+    """The settings by brain, and those of all other brains. Each block is complete: none lies over another."""
+    behaviors, _ = read_behaviors(Section([map_of([("behaviors", era.behaviors)])], findings), findings)
+    if era.default is None:
+        return behaviors, None
+    _, default = read_behaviors(Section([map_of([("default_settings", era.default)])], findings), findings)
+    return behaviors, default
 
 
 def _with_deterministic(settings: RunSettings) -> RunSettings:
@@ -119,6 +152,4 @@ def _with_deterministic(settings: RunSettings) -> RunSettings:
     def changed(behavior: BehaviorSettings) -> BehaviorSettings:
         return replace(behavior, network_settings=replace(behavior.network_settings, deterministic=True))
 
-    behaviors: Mapping[str, BehaviorSettings] = {name: changed(own) for name, own in settings.behaviors.items()}
-    default = None if settings.default_settings is None else changed(settings.default_settings)
-    return replace(settings, behaviors=behaviors, default_settings=default)
+    return for_all_behaviors(settings, changed)

@@ -44,6 +44,11 @@ class Section:
         places = [layer.keys[key] for layer in self._layers if key in layer.entries]
         return places[-1] if places else None
 
+    def is_null(self, key: str) -> bool:
+        """True when `key` is absent, or null in the highest layer that has it."""
+        found = [layer.entries[key] for layer in self._layers if key in layer.entries]
+        return not found or _is_null(found[-1])
+
     def is_good(self, *keys: str) -> bool:
         """True when none of these keys was taken with a fault, so that a rule about them can be checked."""
         return self._refused.isdisjoint(keys)
@@ -53,14 +58,16 @@ class Section:
         return Section(self.child_layers(key), self._findings)
 
     def child_layers(self, key: str) -> list[MapNode]:
-        """The blocks under `key`, lowest layer first."""
+        """The blocks under `key`, lowest layer first; none of those below a null."""
         self._known[key] = None
         found = []
         for layer in self._layers:
             node = layer.entries.get(key)
             if isinstance(node, MapNode):
                 found.append(node)
-            elif node is not None and not _is_null(node):
+            elif node is not None and _is_null(node):
+                found.clear()  # null says that there is no such block, whatever lies below
+            elif node is not None:
                 self._findings.add(_not_allowed(node, layer.keys[key], "a block of keys"))
         return found
 

@@ -42,7 +42,7 @@ def to_yaml(settings: RunSettings, *, player_seeds: Mapping[int, Sequence[int]] 
     default = settings.default_settings
     content: dict[str, Plain] = {
         "default_settings": None if default is None else _behavior(default),
-        "behaviors": {name: _behavior(behavior) for name, behavior in settings.behaviors.items()},
+        "behaviors": _behaviors(settings),
         "env_settings": {
             "env_path": _env_path(env.target),
             "env_args": list(env.env_args) or None,
@@ -79,6 +79,21 @@ def to_yaml(settings: RunSettings, *, player_seeds: Mapping[int, Sequence[int]] 
         "runtime": _ours(settings, player_seeds or {}),
     }
     text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
+    return text
+
+
+def to_converted_yaml(settings: RunSettings) -> str:
+    """What a file of ML-Agents 0.8 to 0.15 asked for, in today's format."""
+    default = None if settings.default_settings is None else _behavior(settings.default_settings)
+    parameters = {name: _parameter(parameter) for name, parameter in settings.environment_parameters.items()}
+    ours: dict[str, Plain] = {"steps": "env", "not_finite": settings.environment.not_finite}
+    if settings.resampling_interval is not None:
+        ours["resampling_interval"] = settings.resampling_interval
+    content: dict[str, Plain] = {} if default is None else {"default_settings": default}
+    content["behaviors"] = _behaviors(settings)
+    if parameters:
+        content["environment_parameters"] = parameters
+    text: str = yaml.safe_dump({**content, "runtime": ours}, sort_keys=False, allow_unicode=True, width=120)
     return text
 
 
@@ -127,15 +142,35 @@ def _ours(settings: RunSettings, player_seeds: Mapping[int, Sequence[int]]) -> d
         "deterministic": settings.deterministic,
         "record": settings.record,
         "profile": settings.profile,
+        "steps": "env" if _counts_env_steps(settings) else "agent",
+        "slow": settings.is_slow,
+        "lesson": settings.lesson,
+        "resampling_interval": settings.resampling_interval,
         "player_seeds": {str(env_id): list(seeds) for env_id, seeds in sorted(player_seeds.items())},
     }
 
 
-def _behavior(settings: BehaviorSettings) -> Plain:
+def _behaviors(settings: RunSettings) -> dict[str, Plain]:
+    """By name. The blocks lie over `default_settings:`: a reward signal of there that a behavior has not is null."""
+    written = {name: _behavior(behavior) for name, behavior in settings.behaviors.items()}
+    below = settings.default_settings.reward_signals if settings.default_settings is not None else {}
+    for block in written.values():
+        signals = block["reward_signals"]
+        assert isinstance(signals, dict)
+        signals.update({key: None for key in below if key not in signals})
+    return dict(written)
+
+
+def _counts_env_steps(settings: RunSettings) -> bool:
+    known = [*settings.behaviors.values(), settings.default_settings]
+    return any(each is not None and each.counts_env_steps for each in known)
+
+
+def _behavior(settings: BehaviorSettings) -> dict[str, Plain]:
     content: dict[str, Plain] = asdict(settings)
+    del content["counts_env_steps"]  # of the whole run: `runtime: steps:`
     network = content["network_settings"]
     assert isinstance(network, dict)
-    network["memory"] = None
     return {**content, "self_play": None, "behavioral_cloning": None}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,3 +89,10 @@ def test_a_round_has_a_step_at_least_and_steps_max_at_most_and_never_overshoots_
     if sum(waiting) and steps > 1:
         assert buffered + (steps - 1) * sum(waiting) < 50
         assert until is None or not until or (steps - 1) * sum(waiting) < until
+
+
+def test_where_env_steps_are_counted_the_last_round_is_shared_by_the_environments() -> None:
+    (each,) = progress(steps=90, max_steps=100).values()
+    counted = {"Walker": replace(each, counts_env_steps=True)}
+    assert steps_of(counted, {"Walker": 5}, {"Walker": 5}) == 5
+    assert steps_of({"Walker": replace(counted["Walker"], buffered=70)}, {"Walker": 5}, {"Walker": 5}) == 3

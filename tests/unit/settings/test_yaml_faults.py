@@ -178,13 +178,6 @@ def test_a_fault_in_the_defaults_is_reported_once(tmp_path: Path) -> None:
     assert fault_of(tmp_path, text).startswith("trainer.yaml:1: default_settings.max_steps: 0 is not allowed")
 
 
-def test_a_file_of_the_old_format_is_recognised(tmp_path: Path) -> None:
-    fault = fault_of(tmp_path, "# my trainer\ndefault:\n  trainer: ppo\n  batch_size: 1024\nBot:\n  max_steps: 5.0e4\n")
-    assert fault.startswith("trainer.yaml:2: default: found the format of ML-Agents 0.8 to 0.15")
-    assert "expected `behaviors:`" in fault
-    assert "command that converts such files is not part of this version" in fault
-
-
 def test_a_missing_level_with_the_behaviors_name_is_explained(tmp_path: Path) -> None:
     fault = fault_of(tmp_path, "behaviors:\n  trainer_type: ppo\n  max_steps: 100\n")
     assert fault.startswith("trainer.yaml:1: behaviors: the level with the behavior's name is missing")
