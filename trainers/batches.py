@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from runtime.experience.brains import Floats
 from trainers.buffer import Array, End, TransitionBuffer
+from trainers.sequences import SequenceRows, sequence_rows
 
 Indices = npt.NDArray[np.int64]
 SPARE_ROWS = 64
@@ -55,7 +56,7 @@ class Batch:
     count: transitions n. observations: float32 (n + t, V), the vectors. sights: of the same rows. next_rows: int32
     (n + t,), the row whose value follows a transition. continues: bool, its value counts (not TERMINAL). is_linked:
     bool, the next row belongs to the same segment. versions: int32 (n + t,), the policy version that acted. masks,
-    continuous, discrete, rewards: 0 from row n on.
+    continuous, discrete, rewards: 0 from row n on. sequences: of a recurrent policy.
     """
 
     count: int
@@ -69,6 +70,7 @@ class Batch:
     next_rows: npt.NDArray[np.int32]
     continues: npt.NDArray[np.bool_]
     is_linked: npt.NDArray[np.bool_]
+    sequences: SequenceRows | None = None
 
     def __len__(self) -> int:
         return len(self.observations)
@@ -101,6 +103,17 @@ def batch_of(buffer: TransitionBuffer, wires: Sequence[str], time_horizon: int) 
         next_rows=padded(next_rows, np.int32).astype(np.int32),
         continues=padded(rows["ends"] != End.TERMINAL, np.bool_).astype(np.bool_),
         is_linked=padded(links, np.bool_).astype(np.bool_),
+        sequences=_sequences(buffer, rows, np.where(is_cut, next_rows, -1)) if buffer.shape.memory_size else None,
+    )
+
+
+def _sequences(buffer: TransitionBuffer, rows: Mapping[str, Array], tails: Indices) -> SequenceRows:
+    return sequence_rows(
+        runs=segment_links(rows, None),
+        starts=rows["starts"].astype(np.bool_),
+        memory=rows["memory"],
+        memories=buffer.memories(),
+        tails=tails,
     )
 
 
@@ -112,8 +125,11 @@ def sorted_rows(buffer: TransitionBuffer, wires: Sequence[str]) -> Indices:
     return np.lexsort((columns["agent"], columns["incarnation"], columns["env"], wire))
 
 
-def segment_links(rows: Mapping[str, Array], time_horizon: int) -> npt.NDArray[np.bool_]:
-    """bool (n,): True where the next row of the sorted columns is the next of the same segment."""
+def segment_links(rows: Mapping[str, Array], time_horizon: int | None) -> npt.NDArray[np.bool_]:
+    """bool (n,): True where the next row of the sorted columns is the next of the same segment.
+
+    time_horizon: None for segments of any length.
+    """
     n = len(rows["agent"])
     if n == 0:
         return np.zeros(0, np.bool_)
@@ -122,6 +138,8 @@ def segment_links(rows: Mapping[str, Array], time_horizon: int) -> npt.NDArray[n
     for name in ("wire", "env", "incarnation", "agent", "version"):
         same[:-1] &= rows[name][1:] == rows[name][:-1]
     same &= rows["ends"] == End.NONE
+    if time_horizon is None:
+        return same
     starts = np.concatenate([[True], ~same[:-1]])
     numbers = np.arange(n)
     position = numbers - np.maximum.accumulate(np.where(starts, numbers, 0))
@@ -131,19 +149,40 @@ def segment_links(rows: Mapping[str, Array], time_horizon: int) -> npt.NDArray[n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """Fixed sizes of a compiled update: rows of a batch, rows of a minibatch, passes over the batch."""
+    """Fixed sizes of a compiled update: rows of a batch, rows of a minibatch, passes over the batch.
+
+    sequence_length: of a recurrent policy, whose minibatches are lanes of so many rows; else 0.
+    """
 
     rows: int
     batch_size: int
     epochs: int
+    sequence_length: int = 0
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a minibatch, of a recurrent policy."""
+        return max(self.batch_size // self.sequence_length, 1)
+
+    @property
+    def minibatch_rows(self) -> int:
+        """Rows of a minibatch."""
+        return self.lanes * self.sequence_length if self.sequence_length else self.batch_size
+
+    @property
+    def chunks_max(self) -> int:
+        """Minibatches of one pass at most; lanes are more than half full, but for the last one."""
+        if self.sequence_length:
+            return -(-(2 * self.rows // self.sequence_length + 2) // self.lanes)
+        return -(-self.rows // self.batch_size)
 
     @property
     def minibatches_max(self) -> int:
         """Minibatches of an update at most."""
-        return self.epochs * -(-self.rows // self.batch_size)
+        return self.epochs * self.chunks_max
 
 
-def capacity_for(*, rows: int, buffer_size: int, batch_size: int, epochs: int) -> Capacity:
+def capacity_for(*, rows: int, buffer_size: int, batch_size: int, epochs: int, sequence_length: int = 0) -> Capacity:
     """Room for `rows`, with as few different sizes as possible: each new one costs a compilation.
 
     The first size has a quarter of `buffer_size` to spare, for what a round brings beyond it and for bootstrapping
@@ -152,7 +191,7 @@ def capacity_for(*, rows: int, buffer_size: int, batch_size: int, epochs: int) -
     size = buffer_size + buffer_size // 4 + SPARE_ROWS
     while size < rows:
         size += size // 2
-    return Capacity(rows=size, batch_size=min(batch_size, buffer_size), epochs=epochs)
+    return Capacity(rows=size, batch_size=min(batch_size, buffer_size), epochs=epochs, sequence_length=sequence_length)
 
 
 def largest_buffer(rows: int) -> int:

@@ -72,6 +72,12 @@ class Behavior:
         return self.steps >= self.settings.max_steps
 
     @property
+    def sequence_length(self) -> int:
+        """Rows of a training sequence at most; 0 without memory."""
+        memory = self.settings.network_settings.memory
+        return memory.sequence_length if memory else 0
+
+    @property
     def rows_at_first(self) -> int:
         """Rows of a new buffer; with sights so many that it need not grow, which would take both sizes at once."""
         return self._capacity(0).rows if self.shape.sights else ROWS_AT_FIRST
@@ -161,7 +167,7 @@ class Behavior:
         return PolicyRelease(
             behavior=self.name,
             version=self.version,
-            body=acting_graph(self.shape, self.weights.flat, self.normalizer),
+            body=acting_graph(self.shape, self.weights.flat, self.normalizer, sequence_length=self.sequence_length),
         )
 
     def unity_model(self) -> bytes:
@@ -221,6 +227,7 @@ class Behavior:
             buffer_size=hyper.buffer_size,
             batch_size=hyper.batch_size,
             epochs=hyper.num_epoch,
+            sequence_length=self.sequence_length,
         )
 
     def _job(self, buffer: TransitionBuffer) -> Callable[[], Outcome]:

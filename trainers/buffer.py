@@ -8,6 +8,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from runtime.experience.brains import Floats
 from trainers.networks import NetworkShape
 
 Array = npt.NDArray[np.generic]
@@ -55,13 +56,16 @@ def _column_types(shape: NetworkShape) -> dict[str, tuple[npt.DTypeLike, tuple[i
         "rewards": (np.float32, ()),
         "ends": (np.uint8, ()),
         "bootstraps": (np.int32, ()),
+        **({"memory": (np.int32, ()), "starts": (np.bool_, ())} if shape.memory_size else {}),
     }
 
 
 class TransitionBuffer:
     """Rows of (observations, mask, action, reward, end) with the trajectory they belong to, in order of arrival.
 
-    `bootstraps` is the row of `tails` that holds the observations after a CUT row, else -1.
+    `bootstraps` is the row of `tails` that holds the observations after a CUT row, else -1. With a recurrent policy
+    `memory` is the row of `memories` that was remembered before, -1 where it is not known, and `starts` is True where a
+    training sequence starts.
     """
 
     def __init__(self, shape: NetworkShape, *, rows: int = ROWS_AT_FIRST) -> None:
@@ -72,7 +76,8 @@ class TransitionBuffer:
             name: np.zeros((0, *dimensions), dtype) for name, (dtype, dimensions) in _column_types(shape).items()
         }
         self._tails: list[Observations] = []
-        self._length = 0
+        self._memories: list[Floats] = []
+        self._length = self._remembered = 0
 
     def __len__(self) -> int:
         return self._length
@@ -87,6 +92,22 @@ class TransitionBuffer:
             self._columns[name][window] = values
         self._columns["bootstraps"][window] = -1
         self._length = needed
+
+    @property
+    def shape(self) -> NetworkShape:
+        """Of the network whose experience it is."""
+        return self._shape
+
+    def remember(self, rows: Floats) -> int:
+        """Keeps memories (k, w) and gives the number of the first."""
+        first = self._remembered
+        self._memories.append(rows)
+        self._remembered += len(rows)
+        return first
+
+    def memories(self) -> Floats:
+        """float32 (m, w): all memories kept."""
+        return np.concatenate([np.zeros((0, self._shape.memory_width), np.float32), *self._memories])
 
     def end(self, row: int, kind: End, observations: Observations | None) -> None:
         """Marks a row as the last of its trajectory; `observations`, one row of each part, follow a CUT."""
@@ -129,7 +150,8 @@ class TransitionBuffer:
             for name, column in self._columns.items()
         }
         twin._tails = list(self._tails)
-        twin._length = self._length
+        twin._memories = list(self._memories)
+        twin._length, twin._remembered = self._length, self._remembered
         return twin
 
     def extend(self, other: TransitionBuffer) -> None:
@@ -142,6 +164,10 @@ class TransitionBuffer:
         moved = other.columns()["bootstraps"].astype(np.int64)
         self._columns["bootstraps"][start : self._length] = np.where(moved >= 0, moved + shift, -1)
         self._tails.extend(other._tails)
+        if self._shape.memory_size:
+            known = other.columns()["memory"].astype(np.int64)
+            self._columns["memory"][start : self._length] = np.where(known >= 0, known + self._remembered, -1)
+            self.remember(other.memories())
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
         """Name and content of every array, for a checkpoint."""
@@ -151,6 +177,8 @@ class TransitionBuffer:
         for place, (rows, tails) in enumerate(zip(self.observations()[1:], sights, strict=True)):
             yield f"sight.{place}", rows
             yield f"tails.sight.{place}", tails
+        if self._shape.memory_size:
+            yield "memories", self.memories()
 
     @staticmethod
     def restored(shape: NetworkShape, arrays: Mapping[str, Array], *, rows: int = ROWS_AT_FIRST) -> TransitionBuffer:
@@ -161,6 +189,8 @@ class TransitionBuffer:
         buffer._columns["bootstraps"][:count] = arrays["bootstraps"]
         tails = [arrays["tails"], *(arrays[f"tails.sight.{place}"] for place in range(len(shape.sights)))]
         buffer._tails = list(zip(*tails, strict=True))
+        if shape.memory_size:
+            buffer.remember(arrays["memories"].astype(np.float32))
         return buffer
 
     def _grow(self, needed: int) -> None:

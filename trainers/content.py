@@ -33,6 +33,29 @@ def checked_observations(block: StepBlock, brain: BrainParameters) -> Observatio
     return (flat, *sights)
 
 
+def check_memories(block: StepBlock, brain: BrainParameters, width: int) -> None:
+    """Raises InternalError unless the actions of the brain come with memories of `width` numbers; 0 needs none."""
+    columns = block.brains[brain.brain_name]
+    sent, memories = len(columns.action_agents), columns.memories
+    if not width or not sent:
+        return
+    problem = "none"
+    if memories is not None:
+        known = len(memories.actions)
+        if memories.before.shape != (known, width) or memories.starts.shape != (sent,):
+            problem = f"some of shapes {memories.before.shape} and {memories.starts.shape} for {sent} actions"
+        elif known and not 0 <= memories.actions.min() <= memories.actions.max() < sent:
+            problem = f"some of actions {memories.actions.min()} to {memories.actions.max()}, of {sent}"
+        elif not np.isfinite(memories.before).all():
+            problem = "some that are not finite"
+        else:
+            return
+    raise InternalError(
+        f"a block of environment {block.env_id} carries actions of brain {brain.brain_name!r}, and of the memories of "
+        f"its recurrent policy {problem}; expected finite ones of {width} numbers. Report this as a bug.",
+    )
+
+
 def _no_floats(columns: BrainColumns) -> Floats:
     return np.zeros((len(columns.row_agents), 0), np.float32)
 

@@ -15,7 +15,7 @@ from runtime.experience.brains import Floats
 from trainers.networks import NetworkShape, named_weights
 from trainers.normalizer import Normalizer
 from trainers.onnx_graph import GraphWriter
-from trainers.onnx_layers import dense, graph_inputs, trunk
+from trainers.onnx_layers import columns, dense, graph_inputs, recall, trunk
 
 VERSION_NUMBER = 3.0
 ACTION_CLIP = 3.0
@@ -25,32 +25,54 @@ UNIFORM_LOW, UNIFORM_HIGH = 1e-7, 1.0 - 1e-7
 """Both logarithms of the Gumbel noise stay finite, so it is in -3 .. 17 and no forbidden action can win."""
 
 
-def acting_graph(shape: NetworkShape, flat: Floats, normalizer: Normalizer) -> bytes:
-    """The graph that acts. Inputs `obs_0`..; outputs `mean`, `log_std`, `logits`, `value`, those that apply."""
+def acting_graph(shape: NetworkShape, flat: Floats, normalizer: Normalizer, *, sequence_length: int = 0) -> bytes:
+    """The graph that acts; its contract is in `runtime/acting`. sequence_length: of a policy with memory."""
     graph, weights = GraphWriter("acting"), named_weights(shape, flat)
     inputs = graph_inputs(graph, shape, normalizer)
-    actor = trunk(graph, "actor", weights, inputs)
+    size, memories = shape.memory_size, list[str]()
+    memory = graph.input("memory_in", ["batch", shape.memory_width]) if size else ""
+
+    def recalled(name: str, place: int) -> str:
+        hidden = trunk(graph, name, weights, inputs)
+        if not size:
+            return hidden
+        own = memory if shape.shared_critic else columns(graph, memory, (place * size, (place + 1) * size))
+        hidden, after = recall(graph, name, weights, hidden, own)
+        memories.append(after)
+        return hidden
+
+    actor = recalled("actor", 0)
     if shape.continuous_size:
         graph.output("mean", dense(graph, "mean", weights, actor), ["batch", shape.continuous_size])
         graph.output("log_std", graph.constant("log_std_weight", weights["log_std"]), [shape.continuous_size])
     if shape.mask_size:
         graph.output("logits", dense(graph, "logits", weights, actor), ["batch", shape.mask_size])
-    critic = actor if shape.shared_critic else trunk(graph, "critic", weights, inputs)
+    critic = actor if shape.shared_critic else recalled("critic", 1)
     graph.output("value", dense(graph, "value", weights, critic), ["batch", shape.streams])
+    if size:
+        after = graph.node("Concat", *memories, axis=1) if len(memories) > 1 else memories[0]
+        graph.output("memory", after, ["batch", shape.memory_width])
+        graph.constant_output("sequence_length", [float(sequence_length)])
     return graph.body()
 
 
 def unity_graph(shape: NetworkShape, flat: Floats, normalizer: Normalizer) -> bytes:
     """The file that Unity loads: version 3, with inputs and outputs named, ordered and typed as it expects them."""
     graph, weights = GraphWriter("policy"), named_weights(shape, flat)
-    actor = trunk(graph, "actor", weights, graph_inputs(graph, shape, normalizer))
+    inputs = graph_inputs(graph, shape, normalizer)
     masks = graph.input("action_masks", ["batch", shape.mask_size]) if shape.mask_size else ""
+    actor, after = trunk(graph, "actor", weights, inputs), ""
+    if shape.memory_size:
+        memory = graph.node("Squeeze", graph.input("recurrent_in", ["batch", 1, shape.memory_size]), axes=[1])
+        actor, after = recall(graph, "actor", weights, actor, memory)
     graph.constant_output("version_number", [VERSION_NUMBER])
-    graph.constant_output("memory_size", [0.0])
+    graph.constant_output("memory_size", [float(shape.memory_size)])
     if shape.continuous_size:
         _continuous_outputs(graph, shape, weights, actor)
     if shape.mask_size:
         _discrete_outputs(graph, shape, dense(graph, "logits", weights, actor), masks)
+    if after:
+        graph.output("recurrent_out", graph.node("Unsqueeze", after, axes=[1]), ["batch", 1, shape.memory_size])
     return graph.body()
 
 

@@ -24,7 +24,7 @@ from runtime.learner import (
 )
 from trainers.behavior import Behavior, Outcome
 from trainers.checkpoints import Checkpoint, first_loadable, write_checkpoint
-from trainers.content import checked_observations
+from trainers.content import check_memories, checked_observations
 from trainers.memory import MemoryNeed, machine_memory, memory_need, refuse_beyond
 from trainers.randomness import behavior_key
 from trainers.refusals import refuse_unsupported
@@ -135,6 +135,8 @@ class PPOLearner:
     def accept(self, block: StepBlock) -> None:
         """Takes one block, or raises PlayerContentError and keeps nothing of it."""
         checked = [(wire, checked_observations(block, self._known(wire, block))) for wire in sorted(block.brains)]
+        for wire in block.brains:
+            check_memories(block, self._brains[wire], self._behaviors[wire.partition("?")[0]].shape.memory_width)
         clock = self._advance(block)
         if block.steps == 0:
             self.cut(block.env_id)

@@ -61,9 +61,11 @@ def memory_need(brain: BrainParameters, settings: BehaviorSettings, *, is_async:
         buffer_size=hyper.buffer_size,
         batch_size=hyper.batch_size,
         epochs=hyper.num_epoch,
+        sequence_length=settings.network_settings.memory.sequence_length if settings.network_settings.memory else 0,
     )
     parts = [math.prod(dimensions) * np.dtype(kind).itemsize for kind, dimensions in part_types(shape)]
     others = shape.mask_size + 4 * (shape.continuous_size + len(shape.branches)) + ROW_OVERHEAD_BYTES
+    others += 4 * shape.memory_width
     row = sum(parts) + others
     # Vectors are sorted, padded and handed over as copies; sights are fetched for a minibatch at a time.
     copied = 4 * (row - sum(parts[1:]))
@@ -75,6 +77,8 @@ def memory_need(brain: BrainParameters, settings: BehaviorSettings, *, is_async:
             things = shape.observations[index][0]
             maps += things * ((2 + len(ATTENTION_LAYERS)) * shape.hidden_units + 2 * things)
     layers = shape.vector_size + shape.hidden_units * (shape.num_layers + len(shape.sights))
+    # Gates before and after their non-linearities, and what is remembered at each step.
+    layers += 5 * shape.memory_size
     passing = 4 * (2 * numbers + PASS_COPIES * trunks * (maps + layers))
     each = (2 if is_async else 1) * row + copied
     return MemoryNeed(
@@ -83,7 +87,7 @@ def memory_need(brain: BrainParameters, settings: BehaviorSettings, *, is_async:
         each=each,
         experience=capacity.rows * each,
         network=4 * WEIGHT_COPIES * shape.size,
-        minibatch=capacity.batch_size * passing,
+        minibatch=capacity.minibatch_rows * passing,
     )
 
 

@@ -14,6 +14,10 @@ Goals (`goal_conditioning_type: hyper`) do not stand beside the other observatio
 hypernetworks (Ha et al. 2017). A dense layer makes e, GOAL_UNITS numbers, of them; the kernel of the last hidden layer
 is K0 + sum_k e_k * K_k, its bias b0 + sum_k e_k * b_k. Since the generated weights are linear in e, the layer is
 computed as x K0 + vec(e x^T) K + e B + b0, without a kernel per row.
+
+With memory, a long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000) stands
+between the hidden layers and the heads. What an agent remembers is what it gave out last and its cells, each half of
+`memory_size` numbers; a critic of its own has a memory of its own, which stands behind the actor's.
 """
 
 from __future__ import annotations
@@ -37,6 +41,8 @@ IMAGE_GAIN = float(np.sqrt(2.0))
 """Keeps the size of what passes through an encoder's layers, which each lose about half of it (He et al. 2015)."""
 ATTENTION_LAYERS = ("query", "key", "value", "attended")
 GOAL_SIGNAL = 1
+FORGET_BIAS = 1.0
+"""At first the memory keeps about three quarters of what is in it, so that what happened long ago can be learned of."""
 GOAL_UNITS = 16
 """Numbers that stand for the goals. Each costs as many weights as a whole layer has."""
 
@@ -50,6 +56,7 @@ class NetworkShape:
     observations: shape of each, rank 1 for vectors; the others are sights: buffers (things, numbers of each) and images
     (channels, height, width). branches: size of each discrete branch. streams: number of values. encoder: of the
     images. sight_types: dtype in which each sight is kept. goals: numbers of the observations that generate weights.
+    memory_size: numbers that the actor remembers, and the critic; 0 without memory.
     """
 
     observations: tuple[tuple[int, ...], ...]
@@ -63,6 +70,7 @@ class NetworkShape:
     encoder: str = "simple"
     sight_types: tuple[str, ...] = ()
     goals: tuple[int, ...] = ()
+    memory_size: int = 0
 
     @staticmethod
     def of(brain: BrainParameters, settings: BehaviorSettings) -> NetworkShape:
@@ -84,6 +92,7 @@ class NetworkShape:
             encoder=network.vis_encode_type,
             sight_types=tuple(spec.dtype for spec in specs if len(spec.shape) > 1),
             goals=goals if is_conditioned else (),
+            memory_size=network.memory.memory_size if network.memory else 0,
         )
 
     @cached_property
@@ -110,6 +119,11 @@ class NetworkShape:
     def mask_size(self) -> int:
         """Sum of the branch sizes."""
         return sum(self.branches)
+
+    @property
+    def memory_width(self) -> int:
+        """Numbers that an agent remembers in all."""
+        return self.memory_size * (1 if self.shared_critic else 2)
 
     @property
     def convolutions(self) -> Encoder:
@@ -139,6 +153,7 @@ class NetworkShape:
     def layout(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Name and shape of every weight, in the order of the flat vector."""
         width = self.hidden_units if self.num_layers else self.feature_size(goals=False)
+        width = self.memory_size // 2 or width
         entries = self._trunk("actor")
         if self.continuous_size:
             entries += _dense("mean", width, self.continuous_size)
@@ -169,6 +184,10 @@ class NetworkShape:
                 entries.append((f"{name}.generated.kernel", (GOAL_UNITS * width, self.hidden_units)))
                 entries.append((f"{name}.generated_bias.kernel", (GOAL_UNITS, self.hidden_units)))
             width = self.hidden_units
+        if self.memory_size:
+            cells = self.memory_size // 2
+            entries += _dense(f"{name}.memory", width, 4 * cells)
+            entries.append((f"{name}.memory.recurrent.kernel", (cells, 4 * cells)))
         return entries
 
     def _buffer(self, name: str, shape: tuple[int, ...]) -> Layout:
@@ -195,7 +214,8 @@ def initial_weights(shape: NetworkShape, key: str) -> Floats:
     """float32 (size,): the first weights, a function of the shape and the behavior's key alone.
 
     Kernels are normal with variance gain² / inputs (variance scaling; of a convolution, inputs are a filter's numbers),
-    biases and log_std are 0. Each filter of an image's first convolution has mean 0: it sees no even brightness.
+    biases and log_std are 0, but for the biases of forget gates. Each filter of an image's first convolution has mean
+    0: it sees no even brightness.
     """
     rng = generator(key, "weights")
     parts = []
@@ -207,7 +227,10 @@ def initial_weights(shape: NetworkShape, key: str) -> Floats:
                 kernel -= kernel.mean(axis=(0, 1, 2))
             parts.append(kernel.astype(np.float32).ravel())
         else:
-            parts.append(np.zeros(dimensions, np.float32))
+            rest = np.zeros(np.prod(dimensions), np.float32)
+            if name.endswith(".memory.bias"):
+                rest[len(rest) // 4 : len(rest) // 2] = FORGET_BIAS
+            parts.append(rest)
     return np.concatenate(parts)
 
 

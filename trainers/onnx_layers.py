@@ -79,6 +79,27 @@ def trunk(graph: GraphWriter, name: str, weights: Mapping[str, Floats], inputs: 
     return hidden
 
 
+def recall(graph: GraphWriter, name: str, weights: Mapping[str, Floats], hidden: str, memory: str) -> tuple[str, str]:
+    """What the memory of the actor or the critic makes of its last hidden layer, and what it is from now on."""
+    kernel = weights[f"{name}.memory.recurrent.kernel"]
+    cells = len(kernel)
+    before, cell = (columns(graph, memory, (half * cells, (half + 1) * cells)) for half in range(2))
+    recurrent = graph.node("MatMul", before, graph.constant(f"{name}.memory.recurrent.kernel", kernel))
+    gates = graph.node("Add", dense(graph, f"{name}.memory", weights, hidden), recurrent)
+    let_in, keep, candidate, give = (columns(graph, gates, (gate * cells, (gate + 1) * cells)) for gate in range(4))
+    kept = graph.node("Mul", graph.node("Sigmoid", keep), cell)
+    new = graph.node("Mul", graph.node("Sigmoid", let_in), graph.node("Tanh", candidate))
+    cell = graph.node("Add", kept, new)
+    given = graph.node("Mul", graph.node("Sigmoid", give), graph.node("Tanh", cell))
+    return given, graph.node("Concat", given, cell, axis=1)
+
+
+def columns(graph: GraphWriter, rows: str, window: tuple[int, int]) -> str:
+    """Columns from the first number of `window` to before the second."""
+    start, end = window
+    return graph.node("Slice", rows, axes=[1], starts=[start], ends=[end])
+
+
 def dense(graph: GraphWriter, name: str, weights: Mapping[str, Floats], inputs: str) -> str:
     """A linear layer."""
     kernel = graph.constant(f"{name}.kernel", weights[f"{name}.kernel"])

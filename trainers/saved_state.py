@@ -74,6 +74,7 @@ def behavior_state(behavior: Behavior) -> dict[str, Any]:
         "adam_steps": behavior.weights.steps,
         "normalizer_count": behavior.normalizer.count,
         "snapshots": [[each.version, each.normalizer.count] for each in behavior.snapshots],
+        "sequence_length": behavior.sequence_length,
         "wires": list(behavior.wires),
         "episodes": behavior.episodes.state(),
         "next_summary": behavior.summaries.next_step,
@@ -112,6 +113,7 @@ def saved_brain(state: State) -> BrainParameters:
 def restore_behavior(behavior: Behavior, state: State, arrays: Mapping[str, Array]) -> None:
     """Puts a new behavior into the saved state. Raises UsageError when its network is of another shape."""
     restore_policy(behavior, state, arrays)
+    _refuse_other_sequences(behavior, state)
     behavior.key = state["key"]
     behavior.weights = Weights(
         behavior.weights.flat,
@@ -161,6 +163,17 @@ def refuse_other_shape(behavior: Behavior, state: State) -> None:
         )
 
 
+def _refuse_other_sequences(behavior: Behavior, state: State) -> None:
+    """The experience that a checkpoint holds is cut into sequences already."""
+    saved, asked = state.get("sequence_length", 0), behavior.sequence_length
+    if saved != asked:
+        raise UsageError(
+            f"behavior {behavior.name!r} does not fit the checkpoint: sequence_length {saved} saved, {asked} now. "
+            "Expected the same; restore memory.sequence_length, or start anew with another --run-id and "
+            "--initialize-from.",
+        )
+
+
 def shape_fields(shape: NetworkShape) -> dict[str, Any]:
     """What fixes the weights' layout, as JSON."""
     return {
@@ -174,6 +187,7 @@ def shape_fields(shape: NetworkShape) -> dict[str, Any]:
         "num_layers": shape.num_layers,
         "shared_critic": shape.shared_critic,
         "normalize": shape.normalize,
+        "memory_size": shape.memory_size or None,
     }
 
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from runtime.experience.brains import Bools, Floats, Ints
+from runtime.experience.brains import Bools
 from runtime.experience.columns import BrainColumns, RowKind
 from trainers.buffer import Array, End, Observations, TransitionBuffer, named_parts
+from trainers.sequences import Sent, memory_columns, sent
 
 LOST_AGENTS_MAX = 10_000
 """Agents remembered as cut in the middle of an episode, per environment and brain."""
@@ -25,10 +26,10 @@ LOST_AGENTS_MAX = 10_000
 class OpenTrajectory:
     """What is known of one agent's unfinished episode.
 
-    observation, mask (M,) or None: its latest row. action: floats, branches and policy version of the action
-    sent since, or None. source, action_source: the same as numbers of rows in the block being taken, -1 outside of
-    it. last_row: its latest transition in the buffer, -1 when an update has taken that. owed: reward not yet in a
-    transition. is_counted: False when the beginning of the episode was not seen. clock: env step of the latest row.
+    observation, mask (M,) or None: its latest row. action: what was sent since, or None. source, action_source: the
+    same as numbers of rows in the block being taken, -1 outside of it. last_row: its latest transition in the buffer,
+    -1 when an update has taken that. owed: reward not yet in a transition. is_counted: False when the beginning of the
+    episode was not seen. clock: env step of the latest row.
     """
 
     __slots__ = (
@@ -49,7 +50,7 @@ class OpenTrajectory:
     def __init__(self, source: int, clock: int, *, is_counted: bool) -> None:
         self.observation: Observations | None = None
         self.mask: Bools | None = None
-        self.action: tuple[Floats, Ints, int] | None = None
+        self.action: Sent | None = None
         self.source = source
         self.action_source = -1
         self.last_row = -1
@@ -89,7 +90,7 @@ class _Found:
     trajectories: list[OpenTrajectory] = field(default_factory=list)
     carried_observations: list[Observations] = field(default_factory=list)
     carried_masks: list[Bools | None] = field(default_factory=list)
-    carried_actions: list[tuple[Floats, Ints, int]] = field(default_factory=list)
+    carried_actions: list[Sent] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,12 +241,13 @@ class Stream:
                 "version": _gathered(
                     np.full(len(columns.action_agents), rows.version, np.int32),
                     actions,
-                    [np.int32(version) for _, _, version in carried],
+                    [np.int32(each.version) for each in carried],
                 ),
+                **(memory_columns(columns.memories, actions, carried, buffer) if buffer.shape.memory_size else {}),
                 **named_parts(observations),
                 "masks": masks,
-                "continuous": _gathered(columns.continuous, actions, [each for each, _, _ in carried]),
-                "discrete": _gathered(columns.discrete, actions, [each for _, each, _ in carried]),
+                "continuous": _gathered(columns.continuous, actions, [each.continuous for each in carried]),
+                "discrete": _gathered(columns.discrete, actions, [each.discrete for each in carried]),
                 "rewards": np.asarray(found.rewards, np.float32),
                 "ends": np.asarray(End.NONE, np.uint8),
             },
@@ -267,7 +269,8 @@ class Stream:
                 trajectory.source = -1
             if trajectory.action_source >= 0:
                 number, trajectory.action_source = trajectory.action_source, -1
-                trajectory.action = (columns.continuous[number].copy(), columns.discrete[number].copy(), rows.version)
+                chosen = columns.continuous[number].copy(), columns.discrete[number].copy()
+                trajectory.action = Sent(*chosen, rows.version, *sent(columns.memories, number))
 
     def cut_for_update(self, buffer: TransitionBuffer) -> None:
         """Bootstraps what is in `buffer` from the last observations; episodes and actions under way go on."""

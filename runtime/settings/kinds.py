@@ -48,9 +48,7 @@ def _decimal_of(node: Node) -> Decimal:
     return Decimal(text.replace("_", ""))
 
 
-def integer(
-    *, at_least: int, at_most: int = INTEGER_MAX, also: int | None = None, multiple_of: int = 1
-) -> Kind[int]:
+def integer(*, at_least: int, at_most: int = INTEGER_MAX, also: int | None = None, multiple_of: int = 1) -> Kind[int]:
     """Whole numbers in a range, `1e3` and `5.0e5` included. also: one more that has a meaning of its own."""
     noun = "an integer" if multiple_of == 1 else f"a multiple of {multiple_of}"
     allowed = f"{noun} of at least {at_least}"

@@ -21,6 +21,7 @@ from runtime.learner import (
     BehaviorSettings,
     Learner,
     LearnerOptions,
+    MemorySettings,
     NetworkSettings,
     PPOHyperparameters,
     RewardSignalSettings,
@@ -80,6 +81,7 @@ def small_settings(
     summary_freq: int = 100,
     vis_encode_type: str = "simple",
     goal_conditioning_type: str = "hyper",
+    memory: MemorySettings | None = None,
     **hyperparameters: object,
 ) -> BehaviorSettings:
     """Settings of a learner that compiles fast."""
@@ -92,6 +94,7 @@ def small_settings(
             num_layers=num_layers,
             vis_encode_type=vis_encode_type,
             goal_conditioning_type=goal_conditioning_type,
+            memory=memory,
         ),
         reward_signals={"extrinsic": RewardSignalSettings(gamma=gamma)},
         time_horizon=time_horizon,

@@ -11,6 +11,7 @@ import tensorflow as tf
 from trainers.batches import Capacity
 from trainers.networks import NetworkShape
 from trainers.optimizer_state import Weights
+from trainers.ppo.layers import Recurrence
 from trainers.ppo.loss import LossParts, ppo_loss
 from trainers.ppo.policy import ActorCritic
 
@@ -20,6 +21,7 @@ State = tuple[Tensor, ...]
 
 FIXED = ("old_log_probability", "old_value", "advantage", "target")
 ACTED = ("continuous", "discrete", "masks")
+REMEMBERED = ("memories", "starts")
 
 
 class Adam(tf.Module):
@@ -56,6 +58,7 @@ class UpdateModule(tf.Module):
         self.adam = Adam(shape.size)
         self.capacity = capacity
         self.lock = threading.Lock()
+        self.columns = (*ACTED, *REMEMBERED) if shape.memory_size else ACTED
 
     def variables_of_state(self) -> tuple[tf.Variable, ...]:
         """Where the state is kept between compiled calls."""
@@ -92,14 +95,16 @@ def descend(
 ) -> tuple[State, LossParts, Tensor]:
     """State, loss and the largest |ratio - 1| of one minibatch of b rows.
 
-    rows: `weight` (b,), 0 where there is no row, `vectors` (b, V), normalised, and the columns FIXED and ACTED. sights:
-    of the same rows. numbers: `epsilon`, `beta` and `learning_rate` of the moment.
+    rows: `weight` (b,), 0 where there is no row, `vectors` (b, V), normalised, and the columns FIXED and ACTED; with a
+    memory REMEMBERED too, and the rows are lanes. sights: of the same rows. numbers: `epsilon`, `beta` and
+    `learning_rate` of the moment.
     """
     policy = module.policy
     named = policy.tensors(state[0])
     with tf.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(named)
-        outputs = policy.outputs(named, rows["vectors"], sights)
+        recurrence = recurrence_of(rows, module.capacity.sequence_length)
+        outputs = policy.outputs(named, rows["vectors"], sights, recurrence)
         log_probability, entropy = policy.log_probability_and_entropy(outputs, *(rows[name] for name in ACTED))
         parts = ppo_loss(
             log_probability=log_probability,
@@ -114,3 +119,8 @@ def descend(
     gradient = tf.concat([tf.reshape(gradients[name], [-1]) for name, _ in policy.shape.layout], axis=0)
     ratio_error = tf.reduce_max(tf.abs(tf.exp(log_probability - rows["old_log_probability"]) - 1.0) * rows["weight"])
     return module.adam.step(state, gradient, numbers["learning_rate"]), parts, ratio_error
+
+
+def recurrence_of(rows: Mapping[str, Tensor], steps: int) -> Recurrence | None:
+    """What a network with memory needs of `rows`, lanes of `steps`; None for one without."""
+    return Recurrence(rows["memories"], rows["starts"], steps) if "memories" in rows else None

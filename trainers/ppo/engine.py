@@ -32,10 +32,13 @@ def update_for(shape: NetworkShape, capacity: Capacity) -> PPOUpdate | StagedUpd
 @lru_cache(maxsize=32)
 def _update(shape: NetworkShape, capacity: Capacity) -> PPOUpdate | StagedUpdate:
     # Both load TensorFlow, and not before it is needed.
+    from trainers.ppo.recurrent import RecurrentUpdate  # noqa: PLC0415
     from trainers.ppo.staged import StagedUpdate  # noqa: PLC0415
     from trainers.ppo.update import PPOUpdate  # noqa: PLC0415
 
-    return StagedUpdate(shape, capacity) if shape.sights else PPOUpdate(shape, capacity)
+    if shape.sights:
+        return StagedUpdate(shape, capacity)
+    return RecurrentUpdate(shape, capacity) if shape.memory_size else PPOUpdate(shape, capacity)
 
 
 def load_tensorflow() -> None:

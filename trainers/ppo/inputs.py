@@ -11,8 +11,10 @@ import numpy.typing as npt
 from runtime.experience.brains import Floats
 from runtime.learner import BehaviorSettings
 from trainers.batches import Batch, Capacity, minibatch_rows
+from trainers.lanes import acted_lanes, lane_minibatches
 from trainers.normalizer import Normalizer
 from trainers.schedules import ScheduledValues
+from trainers.sequences import SequenceRows
 
 Array = npt.NDArray[np.generic]
 
@@ -41,7 +43,10 @@ def update_inputs(
     snapshots: the policies whose data may be in the batch, oldest first; the last is the one that learns.
     """
     rows = capacity.rows
-    minibatches, used = minibatch_rows(batch.count, capacity, rng)
+    if batch.sequences is None:
+        minibatches, used = minibatch_rows(batch.count, capacity, rng)
+    else:
+        minibatches, used = lane_minibatches(batch.sequences, capacity, rng)
     valid = np.arange(rows) < batch.count
     signals = list(settings.reward_signals.values())
     return {
@@ -55,12 +60,21 @@ def update_inputs(
         "minibatches": minibatches,
         "minibatches_used": np.asarray(used, np.int32),
         **_acted(batch, rows, snapshots, snapshots_max),
+        **({} if batch.sequences is None else _remembered(batch.sequences, capacity)),
         "strengths": np.asarray([each.strength for each in signals], np.float32),
         "gammas": np.asarray([each.gamma for each in signals], np.float32),
         "lambda": np.asarray(settings.hyperparameters.lambd, np.float32),
         "learning_rate": np.asarray(scheduled.learning_rate, np.float32),
         "epsilon": np.asarray(scheduled.epsilon, np.float32),
         "beta": np.asarray(scheduled.beta, np.float32),
+    }
+
+
+def _remembered(sequences: SequenceRows, capacity: Capacity) -> dict[str, Array]:
+    return {
+        "memories": _padded(sequences.memories, capacity.rows),
+        "starts": _padded(sequences.starts.astype(np.float32), capacity.rows),
+        **acted_lanes(sequences, capacity),
     }
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from trainers.networks import NetworkShape
 from trainers.normalizer import CLIP
-from trainers.ppo.layers import channels_last, dense, encode_buffer, encode_image, swish
+from trainers.ppo.layers import Recurrence, channels_last, dense, encode_buffer, encode_image, lstm, swish
 
 Tensor = Any  # TensorFlow ships no usable types.
 
@@ -50,12 +50,23 @@ class ActorCritic(tf.Module):
             return observations
         return tf.clip_by_value((observations - shift) * scale, -CLIP, CLIP)
 
-    def outputs(self, weights: dict[str, Tensor], inputs: Tensor, sights: Sequence[Tensor] = ()) -> PolicyOutputs:
-        """Distributions and values for normalised vectors (n, V) and sights (n, ...) as they are kept."""
+    def outputs(
+        self,
+        weights: dict[str, Tensor],
+        inputs: Tensor,
+        sights: Sequence[Tensor] = (),
+        recurrence: Recurrence | None = None,
+    ) -> PolicyOutputs:
+        """Distributions and values for normalised vectors (n, V) and sights (n, ...) as they are kept.
+
+        recurrence: what a network with memory needs; n is fixed then.
+        """
         shape, rows = self.shape, tf.shape(inputs)[0]
         seen = [channels_last(each) if len(each.shape) == 4 else each for each in sights]
-        actor = self._trunk("actor", weights, inputs, seen)
-        critic = actor if shape.shared_critic else self._trunk("critic", weights, inputs, seen)
+        actor = self._recalled("actor", weights, self._trunk("actor", weights, inputs, seen), recurrence)
+        critic = actor
+        if not shape.shared_critic:
+            critic = self._recalled("critic", weights, self._trunk("critic", weights, inputs, seen), recurrence)
         return PolicyOutputs(
             mean=dense("mean", weights, actor) if shape.continuous_size else tf.zeros([rows, 0]),
             log_std=weights["log_std"] if shape.continuous_size else tf.zeros([0]),
@@ -109,6 +120,16 @@ class ActorCritic(tf.Module):
                 linear += _generated(name, weights, hidden, goal)
             hidden = swish(linear)
         return hidden
+
+    def _recalled(self, name: str, weights: dict[str, Tensor], hidden: Tensor, recurrence: Recurrence | None) -> Tensor:
+        """What the memory makes of the last hidden layer; the layer itself without a memory."""
+        size = self.shape.memory_size
+        if not size:
+            return hidden
+        assert recurrence is not None
+        first = size if name == "critic" else 0
+        own = recurrence._replace(memories=recurrence.memories[:, first : first + size])
+        return lstm(f"{name}.memory", weights, hidden, own)
 
     def _features(self, inputs: Tensor, encoded: Sequence[Tensor], *, goals: bool) -> Tensor:
         """The vectors and encoded sights that are goals, or all others, side by side."""

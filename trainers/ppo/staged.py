@@ -17,7 +17,7 @@ from trainers.batches import Capacity, SightRows
 from trainers.networks import NetworkShape
 from trainers.optimizer_state import Weights
 from trainers.ppo.advantages import TARGET_INPUTS, targets
-from trainers.ppo.descent import ACTED, FIXED, UpdateModule, descend
+from trainers.ppo.descent import ACTED, FIXED, UpdateModule, descend, recurrence_of
 
 Tensor = Any  # TensorFlow ships no usable types.
 Array = npt.NDArray[np.generic]
@@ -66,7 +66,7 @@ class StagedUpdate(UpdateModule):
         sights: SightRows,
     ) -> tuple[dict[str, Tensor], Sequence[Tensor], dict[str, Tensor]]:
         rows = np.maximum(numbers, 0)
-        picked = {name: fixed[name][rows] for name in FIXED} | {name: inputs[name][rows] for name in ACTED}
+        picked = {name: fixed[name][rows] for name in FIXED} | {name: inputs[name][rows] for name in self.columns}
         picked["observations"] = inputs["observations"][rows]
         picked["weight"] = (numbers >= 0).astype(np.float32)
         moment = {name: inputs[name] for name in MOMENT}
@@ -77,19 +77,25 @@ class StagedUpdate(UpdateModule):
         log_probability = np.zeros(self.capacity.rows, np.float32)
         value = np.zeros((self.capacity.rows, self.policy.shape.streams), np.float32)
         for version, numbers in self._acted_chunks(inputs, sights.count):
-            picked = {name: inputs[name][np.maximum(numbers, 0)] for name in ("observations", *ACTED)}
+            picked = {name: inputs[name][np.maximum(numbers, 0)] for name in ("observations", *self.columns)}
             acted = {name: inputs[f"acted_{name}"][version] for name in ("weights", "shift", "scale")}
             pictures = [tf.constant(each) for each in sights.fetch(numbers)]
             found = self._judge(_tensors(picked), pictures, _tensors(acted))
-            is_row = numbers >= 0
+            is_row = (numbers >= 0) & (inputs["acted"][numbers] == version)
             log_probability[numbers[is_row]] = found[0].numpy()[is_row]
             value[numbers[is_row]] = found[1].numpy()[is_row]
         return tf.constant(log_probability), tf.constant(value)
 
     def _acted_chunks(self, inputs: Inputs, count: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-        """Number of a policy, and int64 (batch_size,) rows that it acted in, -1 where there is none."""
-        size = self.capacity.batch_size
-        for version in range(max(int(inputs["acted_used"]), 1)):
+        """Number of a policy, and int64 (batch_size,) rows that it acted in, -1 where there is none; or whole lanes."""
+        size, versions = self.capacity.batch_size, range(max(int(inputs["acted_used"]), 1))
+        if self.policy.shape.memory_size:
+            for number in range(max(int(inputs["acted_chunks"]), 1)):
+                lanes = inputs["acted_lanes"][number].astype(np.int64)
+                for version in versions:
+                    yield version, lanes
+            return
+        for version in versions:
             rows = np.flatnonzero((inputs["acted"] == version) & (np.arange(self.capacity.rows) < count))
             for start in range(0, max(len(rows), 1), size):
                 chunk = np.full(size, -1, np.int64)
@@ -106,7 +112,8 @@ class StagedUpdate(UpdateModule):
     ) -> tuple[Tensor, Tensor]:
         """Log-probabilities and values under one policy."""
         vectors = self.policy.normalized(rows["observations"], acted["shift"], acted["scale"])
-        outputs = self.policy.outputs(self.policy.tensors(acted["weights"]), vectors, sights)
+        recurrence = recurrence_of(rows, self.capacity.sequence_length + 1)
+        outputs = self.policy.outputs(self.policy.tensors(acted["weights"]), vectors, sights, recurrence)
         log_probability, _ = self.policy.log_probability_and_entropy(outputs, *(rows[name] for name in ACTED))
         return log_probability, outputs.value
 

@@ -18,7 +18,7 @@ from trainers.batches import Capacity, SightRows
 from trainers.networks import NetworkShape
 from trainers.optimizer_state import Weights
 from trainers.ppo.advantages import targets
-from trainers.ppo.descent import ACTED, FIXED, State, UpdateModule, descend
+from trainers.ppo.descent import FIXED, State, UpdateModule, descend
 from trainers.ppo.loss import LossParts
 
 Tensor = Any  # TensorFlow ships no usable types.
@@ -71,13 +71,13 @@ class PPOUpdate(UpdateModule):
 
     def prepared(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """What stays the same through all passes: old log-probabilities and values, advantages, targets, vectors."""
-        old_log_probability, old_value = self._as_acted(inputs)
+        old_log_probability, old_value = self.as_acted(inputs)
         return {
             "vectors": self.policy.normalized(inputs["observations"], inputs["shift"], inputs["scale"]),
             **targets(inputs, old_log_probability, old_value),
         }
 
-    def _as_acted(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+    def as_acted(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Log-probability (rows,) and values (rows, streams) of each row under the version that acted."""
         rows, streams = self.capacity.rows, self.policy.shape.streams
 
@@ -119,6 +119,6 @@ class PPOUpdate(UpdateModule):
         numbers = inputs["minibatches"][number]
         rows = tf.maximum(numbers, 0)
         picked = {name: tf.gather(fixed[name], rows) for name in ("vectors", *FIXED)}
-        picked |= {name: tf.gather(inputs[name], rows) for name in ACTED}
+        picked |= {name: tf.gather(inputs[name], rows) for name in self.columns}
         picked["weight"] = tf.cast(numbers >= 0, tf.float32)
         return descend(self, state, picked, sights=(), numbers=inputs)

@@ -259,7 +259,8 @@ def everything(learner: PPOLearner) -> tuple[object, ...]:
     """All that learning would see: the batch, progress, episodes."""
     behavior = learner._behaviors["Walker"]
     found = batch(behavior)
-    arrays = tuple(getattr(found, name).tobytes() for name in Batch.__slots__ if name not in {"count", "sights"})
+    apart = {"count", "sights", "sequences"}
+    arrays = tuple(getattr(found, name).tobytes() for name in Batch.__slots__ if name not in apart)
     sights = tuple(each.tobytes() for each in found.sights.fetch(np.arange(len(found))))
     return (
         arrays,
