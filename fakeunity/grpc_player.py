@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable
 
-# gRPC reports an ordinary end of the trainer as news; it reads this when it is imported.
-os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-
-import grpc
-
+from fakeunity.calls import Channel, TrainerGoneError
 from fakeunity.errors import ConnectError, TrainerMistakeError
 from fakeunity.faults.process import wait_s
 from fakeunity.memory import MemoryPlayer
 from fakeunity.wire import EXCHANGE_PATH, closing_bytes, refusing_bytes
 
-CHANNEL_OPTIONS = (
-    ("grpc.enable_http_proxy", 0),  # a proxy from the environment cannot reach this machine's own loopback
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 500),
-)
 CLOSING_CALL_S = 1.0
 
 
@@ -34,28 +23,24 @@ def run(player: MemoryPlayer, port: int, *, connect_s: float, report: Callable[[
     """
     player.connect()
     wait_s(player.fault_delay_s(), time.sleep)
-    with _dialled(port) as channel:
-        try:
-            grpc.channel_ready_future(channel).result(timeout=connect_s)
-        except grpc.FutureTimeoutError as error:
-            raise ConnectError(
-                f"nobody serves port {port} on localhost after {connect_s:g} s; start the trainer first, "
-                "or give its port with --mlagents-port (--port for API-8 to API-10)"
-            ) from error
+    channel = Channel.dial(port, player.exchange_path, connect_s=connect_s)
+    if channel is None:
+        raise ConnectError(
+            f"nobody serves port {port} on localhost after {connect_s:g} s; start the trainer first, "
+            "or give its port with --mlagents-port (--port for API-8 to API-10)"
+        )
+    with channel:
         report(f"connected to port {port}")
-        # Without serializers the calls take and give the very bytes.
-        exchange = channel.unary_unary(player.exchange_path)
         call = player.exchange(None)
         wait_s(player.fault_delay_s(), time.sleep)
         try:
             while call is not None:
-                reply: bytes = exchange(call)
-                call = player.exchange(reply)
+                call = player.exchange(channel.exchange(call))
                 wait_s(player.next_delay_s(), time.sleep)
-        except grpc.RpcError as error:
-            report(f"the trainer is gone: {error.code().name}")
+        except TrainerGoneError as error:
+            report(f"the trainer is gone: {error}")
         except TrainerMistakeError as error:
-            _say_goodbye(exchange, refusing_bytes() if error.is_final else closing_bytes())
+            _say_goodbye(channel, refusing_bytes() if error.is_final else closing_bytes())
             raise
         else:
             report("the trainer asked to stop")
@@ -66,16 +51,13 @@ def refuse(port: int, *, connect_s: float) -> None:
 
     Says nothing where nobody serves the port within `connect_s` seconds.
     """
-    with _dialled(port) as channel, contextlib.suppress(grpc.FutureTimeoutError):
-        grpc.channel_ready_future(channel).result(timeout=connect_s)
-        _say_goodbye(channel.unary_unary(EXCHANGE_PATH), refusing_bytes())
+    channel = Channel.dial(port, EXCHANGE_PATH, connect_s=connect_s)
+    if channel is not None:
+        with channel:
+            _say_goodbye(channel, refusing_bytes())
 
 
-def _dialled(port: int) -> grpc.Channel:
-    return grpc.insecure_channel(f"localhost:{port}", options=CHANNEL_OPTIONS)
-
-
-def _say_goodbye(exchange: Callable[..., bytes], words: bytes) -> None:
+def _say_goodbye(channel: Channel, words: bytes) -> None:
     # If nobody listens any more, there is nothing left to say.
-    with contextlib.suppress(grpc.RpcError):
-        exchange(words, timeout=CLOSING_CALL_S)
+    with contextlib.suppress(TrainerGoneError):
+        channel.exchange(words, timeout_s=CLOSING_CALL_S)

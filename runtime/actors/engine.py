@@ -11,14 +11,12 @@ import asyncio
 import logging
 import os
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-
-import cloudpickle
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
 
 from runtime.acting.acted import Acted
-from runtime.acting.memories import AgentMemories
 from runtime.acting.replica import PolicyReplica
+from runtime.actors.engine_outbox import Outbox, Seat, SendTo
 from runtime.actors.engine_players import kind_of, open_factory
 from runtime.decisions import effects as fx
 from runtime.decisions.env_worker import EnvWorkerCore
@@ -27,44 +25,18 @@ from runtime.errors import (
     PlayerError,
     TrainingError,
 )
+from runtime.experience.actions import Actions
 from runtime.experience.blocks import BlockBuilder
 from runtime.experience.brains import BrainParameters, EnvId
-from runtime.experience.stats import Stat, StatAggregation
 from runtime.experience.steps import StepInfo
 from runtime.messages import (
     EnvAssignment,
-    EnvReset,
     LossKind,
-    PlayerPhase,
     StartWorker,
-    StatsReported,
-    StepInfosTaken,
-    StepsTaken,
 )
-from runtime.players.links import LinkLimits, PlayerLink, PlayerReply, TellingLink
+from runtime.players.links import LinkLimits, PlayerReply, PromptLink, TellingLink
 
 logger = logging.getLogger(__name__)
-
-STATS_MAX = 10_000
-
-SendTo = Callable[[fx.Role, object], None]
-
-
-@dataclass(slots=True)
-class Seat:
-    """What the shell holds for one incarnation of one environment."""
-
-    assignment: EnvAssignment
-    link: PlayerLink
-    builder: BlockBuilder
-    memories: AgentMemories = field(default_factory=AgentMemories)
-    brains: dict[str, BrainParameters] = field(default_factory=dict)
-    reply: PlayerReply | None = None
-    versions: Mapping[str, int] = field(default_factory=dict)
-    reset_id: int = -1
-    phase: PlayerPhase = "launch"
-    acting_agents: int = 0
-    task: asyncio.Task[None] | None = None
 
 
 class WorkerEngine:
@@ -93,29 +65,37 @@ class WorkerEngine:
         self._timers: dict[object, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._finished = asyncio.Event()
-        self._stats: list[Stat] = []
-        self._replaced_numbers = 0
-        self._replaced_in: set[EnvId] = set()
-        self._watched: set[str] = set()
+        self._outbox = Outbox(start, send, report)
+        self._undelivered: deque[object] = deque()
+        self._is_delivering = False
 
     def begin(self) -> None:
         """Open every player."""
-        self._perform_all(self._core.begin())
+        for effect in self._core.begin():
+            self._perform(effect)
 
     def deliver(self, message: object) -> None:
-        """A message from another part, or a fact."""
+        """A message from another part, or a fact. What comes meanwhile is delivered after it, in order."""
+        self._undelivered.append(message)
+        if self._is_delivering:
+            return
+        self._is_delivering = True
+        try:
+            while self._undelivered:
+                self._handle(self._undelivered.popleft())
+        except Exception as error:  # noqa: BLE001 - effects that are left out cannot be made up for
+            self._broken(error)
+        finally:
+            self._is_delivering = False
+
+    def _handle(self, message: object) -> None:
         try:
             effects = self._core.handle(message, asyncio.get_running_loop().time())
         except TrainingError as error:
             self._report("fault", f"EnvWorker {self._start.worker}: {error}")
             return
-        except Exception as error:  # noqa: BLE001 - an environment would stand still unseen
-            self._broken(error)
-            return
-        try:
-            self._perform_all(effects)
-        except Exception as error:  # noqa: BLE001 - as above; effects that are left out cannot be made up for
-            self._broken(error)
+        for effect in effects:
+            self._perform(effect)
 
     async def finished(self) -> None:
         """Returns once every player is closed after a StopRequest."""
@@ -124,17 +104,13 @@ class WorkerEngine:
     async def abandon(self) -> None:
         """End every player at once, whatever was asked; for the end of the process."""
         for seat in self._seats.values():
-            if seat.task is not None:
-                seat.task.cancel()
+            if seat.stop_work is not None:
+                seat.stop_work()
         # A link that is being closed already answers at once to a second call, and still holds its port.
         closing = [task for task in self._closing.values() if not task.done()]
         await asyncio.gather(*closing, *(seat.link.close() for seat in self._seats.values()), return_exceptions=True)
         for task in self._tasks:
             task.cancel()
-
-    def _perform_all(self, effects: tuple[object, ...]) -> None:
-        for effect in effects:
-            self._perform(effect)
 
     def _perform(self, effect: object) -> None:
         match effect:
@@ -143,7 +119,7 @@ class WorkerEngine:
             case fx.Send(to, message):
                 self._send(to, message)
             case fx.SendBlocks(env_ids):
-                self._send_blocks(env_ids)
+                self._outbox.send_blocks(self._seats[each] for each in env_ids if each in self._seats)
             case fx.SetTimer(token, delay_s):
                 self._set_timer(token, delay_s)
             case fx.CancelTimer(token):
@@ -154,8 +130,8 @@ class WorkerEngine:
                 self._open(assignment)
             case fx.ResetPlayer():
                 self._reset(effect)
-            case fx.SendReset():
-                self._send_reset(effect)
+            case fx.SendReset(env_id):
+                self._outbox.send_reset(self._seats[env_id])
             case fx.ClosePlayer():
                 self._close(effect)
             case fx.Report(level, text):
@@ -185,7 +161,7 @@ class WorkerEngine:
 
     def _spawn(self, seat: Seat, work: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.get_running_loop().create_task(self._guarded(seat, work))
-        seat.task = task
+        seat.stop_work = task.cancel
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -193,12 +169,18 @@ class WorkerEngine:
         """Run one exchange; whatever goes wrong becomes PlayerFailed of this incarnation."""
         try:
             await work()
-        except PlayerError as error:
-            self._fail(seat, kind_of(error), str(error))
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - the shell of an actor: a bug here must not go unseen
-            self._fail(seat, "environment", f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
+            self._went_wrong(seat, error)
+
+    def _went_wrong(self, seat: Seat, error: Exception) -> None:
+        seat.stop_work = None
+        if isinstance(error, PlayerError):
+            self._fail(seat, kind_of(error), str(error))
+        else:
+            trace = "".join(traceback.format_exception(error))
+            self._fail(seat, "environment", f"{type(error).__name__}: {error}\n{trace}")
 
     def _fail(self, seat: Seat, kind: LossKind, cause: str) -> None:
         unreported = seat.acting_agents + (seat.builder.unanswered if seat.phase == "step" else 0)
@@ -232,7 +214,8 @@ class WorkerEngine:
                 await asyncio.wait([before])
             hello = await link.start()
             self._know(seat, hello.brains)
-            self._tell_watched(each.brain_name for each in hello.watched)
+            self._outbox.tell_watched(each.brain_name for each in hello.watched)
+            seat.stop_work = None
             connected = fx.PlayerConnected(
                 assignment.env_id, assignment.incarnation, hello.pid, hello.reset_parameters, hello.brains
             )
@@ -242,7 +225,7 @@ class WorkerEngine:
 
     def _lost_between(self, seat: Seat, error: PlayerError) -> None:
         """A player is gone while nothing is asked of it; an exchange under way finds out by itself."""
-        if seat.task is None or seat.task.done():
+        if seat.stop_work is None:
             seat.phase = "idle"
             self._fail(seat, kind_of(error), str(error))
 
@@ -268,25 +251,53 @@ class WorkerEngine:
     def _step(self, effect: fx.StepPlayer) -> None:
         seat = self._seats[effect.env_id]
         if any(seat.versions.get(name, version) != version for name, version in effect.versions.items()):
-            self._flush((seat,))
+            self._outbox.send_blocks((seat,))
         seat.versions = effect.versions
         seat.phase = "step"
+        if isinstance(seat.link, PromptLink):
+            self._step_promptly(seat, seat.link, effect)
+            return
 
         async def step() -> None:
             acted = self._act(seat, effect)
-            seat.acting_agents = sum(len(each.agents) for each in acted.values())
-            actions = {name: each.actions for name, each in acted.items() if len(each.agents)}
-            before = seat.reply
-            reply = await seat.link.step(actions)
-            seat.acting_agents = 0
-            self._know(seat, reply.brains)
-            seat.builder.record_step(acted, reply.infos)
-            if self._start.carries == "step_infos" and before is not None:
-                infos = {name: each.action_info for name, each in acted.items()}
-                self._send_step_info(seat, StepInfo(before.infos, reply.infos, infos), effect.step)
-            self._took(seat, reply)
+            self._stepped(seat, effect, acted, await seat.link.step(_sent(seat, acted)))
 
         self._spawn(seat, step)
+
+    def _step_promptly(self, seat: Seat, link: PromptLink, effect: fx.StepPlayer) -> None:
+        """One step without a task: the reply is taken in the turn of the loop in which it comes."""
+
+        def told(outcome: PlayerReply | Exception) -> None:
+            if seat.stop_work is not give_up:
+                return  # it was given up meanwhile
+            try:
+                if isinstance(outcome, Exception):
+                    raise outcome
+                self._stepped(seat, effect, acted, outcome)
+            except Exception as error:  # noqa: BLE001 - as in _guarded
+                self._went_wrong(seat, error)
+
+        def give_up() -> None:
+            seat.stop_work = None
+            link.abandon()
+
+        seat.stop_work = give_up
+        try:
+            acted = self._act(seat, effect)
+            link.step_then(_sent(seat, acted), told)
+        except Exception as error:  # noqa: BLE001 - as in _guarded
+            self._went_wrong(seat, error)
+
+    def _stepped(self, seat: Seat, effect: fx.StepPlayer, acted: Mapping[str, Acted], reply: PlayerReply) -> None:
+        seat.acting_agents = 0
+        before = seat.reply
+        if reply.brains:
+            self._know(seat, reply.brains)
+        seat.builder.record_step(acted, reply.infos)
+        if self._start.carries == "step_infos" and before is not None:
+            infos = {name: each.action_info for name, each in acted.items()}
+            self._outbox.send_step_info(seat, StepInfo(before.infos, reply.infos, infos), effect.step)
+        self._took(seat, reply)
 
     def _act(self, seat: Seat, effect: fx.StepPlayer) -> dict[str, Acted]:
         assert seat.reply is not None
@@ -303,43 +314,21 @@ class WorkerEngine:
         }
 
     def _took(self, seat: Seat, reply: PlayerReply) -> None:
-        seat.reply = reply
-        self._stats.extend(reply.stats)
-        self._tell_watched(reply.new_watched)
-        if reply.replaced_numbers:
-            self._note_replaced(seat.assignment.env_id, reply)
+        seat.reply, seat.stop_work = reply, None
+        env_id, incarnation = seat.assignment.env_id, seat.assignment.incarnation
+        self._outbox.take_stats(env_id, reply)
         pending: dict[str, int] = {}
         for name, count in seat.builder.pending.items():
             behavior = name.partition("?")[0]
             pending[behavior] = pending.get(behavior, 0) + count
-        env_id, incarnation = seat.assignment.env_id, seat.assignment.incarnation
         self.deliver(fx.PlayerReplied(env_id, incarnation, pending, reply.brains))
-
-    def _tell_watched(self, names: Iterable[str]) -> None:
-        """Brains that the player controls by itself are never acted for: said once, for who expected otherwise."""
-        for name in set(names) - self._watched:
-            self._watched.add(name)
-            self._report(
-                "note", f"brain {name!r} is controlled by the player (is_training is false): it is not trained"
-            )
-
-    def _note_replaced(self, env_id: EnvId, reply: PlayerReply) -> None:
-        """Numbers that were not finite became 0, as the user chose: the first of an environment is said, all count."""
-        self._replaced_numbers += reply.replaced_numbers
-        self._stats.append(Stat("Environment/Replaced Numbers", float(reply.replaced_numbers), StatAggregation.SUM))
-        if env_id not in self._replaced_in:
-            self._replaced_in.add(env_id)
-            text = "It became 0 (--not-finite zero); what follows in this environment is only counted."
-            self._report("fault", f"{reply.replaced_first} {text}")
 
     def _close(self, effect: fx.ClosePlayer) -> None:
         seat = self._seats.get(effect.env_id)
         if seat is None or seat.assignment.incarnation != effect.incarnation:
             return
-        task = seat.task
-        is_own_task = task is not None and task is asyncio.current_task()
-        if task is not None and not task.done() and not is_own_task:
-            task.cancel()
+        if seat.stop_work is not None:
+            seat.stop_work()
             if seat.phase == "step" and seat.acting_agents:
                 self._fail(seat, "timeout", "a step under way was given up")
 
@@ -352,46 +341,8 @@ class WorkerEngine:
         self._tasks.add(closing)
         closing.add_done_callback(self._tasks.discard)
 
-    # ---- what leaves
 
-    def _send_blocks(self, env_ids: tuple[EnvId, ...]) -> None:
-        self._flush(tuple(self._seats[env_id] for env_id in env_ids if env_id in self._seats))
-
-    def _flush(self, seats: tuple[Seat, ...]) -> None:
-        taken = [seat.builder.take() for seat in seats]
-        blocks = tuple(block for block in taken if block is not None)
-        self._send_stats()
-        if blocks and self._start.carries == "columns":
-            message = StepsTaken(run=self._start.run, worker=self._start.worker, blocks=blocks)
-            self._send(fx.CONTROLLER, message)
-
-    def _send_stats(self) -> None:
-        stats, replaced = tuple(self._stats[-STATS_MAX:]), self._replaced_numbers
-        self._stats, self._replaced_numbers = [], 0
-        if (stats or replaced) and self._start.carries == "columns":
-            start = self._start
-            told = StatsReported(run=start.run, worker=start.worker, stats=stats, replaced_numbers=replaced)
-            self._send(fx.CONTROLLER, told)
-
-    def _send_reset(self, effect: fx.SendReset) -> None:
-        self._send_stats()
-        seat = self._seats[effect.env_id]
-        first = seat.builder.take()
-        if self._start.carries == "step_infos":
-            assert seat.reply is not None
-            self._send_step_info(seat, StepInfo(None, seat.reply.infos, None), -1)
-        elif first is not None:
-            message = EnvReset(run=self._start.run, worker=self._start.worker, first=first)
-            self._send(fx.CONTROLLER, message)
-
-    def _send_step_info(self, seat: Seat, info: StepInfo, env_step: int) -> None:
-        message = StepInfosTaken(
-            run=self._start.run,
-            worker=self._start.worker,
-            env_id=seat.assignment.env_id,
-            incarnation=seat.assignment.incarnation,
-            reset_id=seat.reset_id,
-            env_step=env_step,
-            body=cloudpickle.dumps(info),
-        )
-        self._send(fx.CONTROLLER, message)
+def _sent(seat: Seat, acted: Mapping[str, Acted]) -> dict[str, Actions]:
+    """The actions for the player; the seat remembers for how many agents, should their outcome never come."""
+    seat.acting_agents = sum(len(each.agents) for each in acted.values())
+    return {name: each.actions for name, each in acted.items() if len(each.agents)}

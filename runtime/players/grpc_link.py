@@ -16,11 +16,11 @@ from runtime.experience.actions import Actions
 from runtime.experience.parameters import ParameterValue
 from runtime.messages import EnvAssignment
 from runtime.players.conversation import Conversation
-from runtime.players.links import LinkLimits, MessageTap, PlayerHello, PlayerReply
+from runtime.players.links import LinkLimits, MessageTap, PlayerHello, PlayerReply, Told
 from runtime.players.places import made
 from runtime.players.process import PlayerProcess
 from runtime.players.replies import CLOSING
-from runtime.players.server import ExchangeServer
+from runtime.players.server import ExchangeServer, settle
 
 _EXIT_WORDS_S = 3.0
 logger = logging.getLogger(__name__)
@@ -58,6 +58,7 @@ class GrpcPlayerLink:
         self.on_note: Callable[[str], None] = _log_note
         self.on_lost: Callable[[PlayerError], None] = _ignore_loss
         self._server.on_idle_failure = self._note_idle_failure
+        self._server.describe_place = self._where
 
     @property
     def pid(self) -> int:
@@ -110,6 +111,10 @@ class GrpcPlayerLink:
         """One env step. Raises ShapeError for wrong actions, before anything is sent, and PlayerErrors."""
         return await self._exchange(self._talk.step_order(actions))
 
+    def step_then(self, actions: Mapping[str, Actions], told: Told) -> None:
+        """As in `PromptLink`."""
+        self._exchange_then(self._talk.step_order(actions), told)
+
     async def close(self) -> None:
         """Ends the player: tells it to leave, waits the grace if it was listening, then terminates and kills it."""
         if self._is_closed:
@@ -138,23 +143,48 @@ class GrpcPlayerLink:
         return body
 
     async def _exchange(self, order: bytes) -> PlayerReply:
-        self._say(order)
+        outcome: asyncio.Future[PlayerReply] = asyncio.get_running_loop().create_future()
+        self._exchange_then(order, lambda reply: settle(outcome, reply))
         try:
-            body = await self._next_call(self._limits.step_timeout_s)
-        except TimeoutError as error:
+            return await outcome
+        except asyncio.CancelledError:
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """As in `PromptLink`."""
+        # The reply may still come, and must not be taken for the reply to another order.
+        self._server.fail(self._died(f"{self._where()}: the exchange was abandoned; close this link."))
+
+    def _exchange_then(self, order: bytes, told: Told) -> None:
+        self._say(order)
+        self._server.hear(lambda outcome: self._heard(outcome, told), self._limits.step_timeout_s)
+
+    def _heard(self, outcome: bytes | PlayerError | TimeoutError, told: Told) -> None:
+        """Turns a call's bytes, or what came instead, into what `told` is told."""
+        failure: Exception
+        if isinstance(outcome, bytes):
+            try:
+                if self._tap is not None:
+                    self._tap.on_bytes("player", outcome)
+                reply = self._talk.accept(outcome)
+            except Exception as error:  # noqa: BLE001 - whoever asked is told, whatever it is
+                failure = error
+            else:
+                told(reply)
+                return
+        elif isinstance(outcome, TimeoutError):
             failure = self._silence("answered", self._limits.step_timeout_s, "--step-timeout (or --timeout-wait)")
             self._server.fail(failure)
-            raise failure from error
-        except PlayerDiedError as error:
-            raise await self._death(error) from error
-        except asyncio.CancelledError:
-            # The reply may still come, and must not be taken for the reply to another order.
-            self._server.fail(self._died(f"{self._where()}: the exchange was abandoned; close this link."))
-            raise
-        try:
-            return self._talk.accept(body)
-        except (PlayerDiedError, PlayerRefusalError) as error:
-            raise await self._death(error) from error
+        else:
+            failure = outcome
+        if isinstance(failure, PlayerDiedError | PlayerRefusalError):
+            self._telling = asyncio.get_running_loop().create_task(self._tell_death(failure, told))
+        else:
+            told(failure)
+
+    async def _tell_death(self, error: PlayerError, told: Told) -> None:
+        told(await self._death(error))
 
     async def _start_call(self, began: float) -> bytes:
         limit = self._limits.start_timeout_s

@@ -109,6 +109,27 @@ class PlayerLink(Protocol):
         """Ends the player: politely within the limit, then by force. Never raises; a second call does nothing."""
 
 
+# What became of a step: the reply, or the error that `PlayerLink.step` would raise.
+Told = Callable[[PlayerReply | Exception], None]
+
+
+@runtime_checkable
+class PromptLink(PlayerLink, Protocol):
+    """A link whose step needs no task: whoever asked is called in the very turn of the loop in which the reply came.
+
+    Turns of an asyncio loop are what a step over a socket spends most of its time on.
+    """
+
+    def step_then(self, actions: Mapping[str, Actions], told: Told) -> None:
+        """One env step; `told` is called once, on the loop, unless the link is closed or the step abandoned before.
+
+        Raises ShapeError for wrong actions, before anything is sent; then nobody is told.
+        """
+
+    def abandon(self) -> None:
+        """Nobody waits for the step under way: the link is of no use any more but to be closed."""
+
+
 @runtime_checkable
 class PlayerFactory(Protocol):
     """Opens links; travels to EnvWorkers by cloudpickle. A user's `env_factory` is a plain callable instead."""

@@ -52,9 +52,21 @@ def port_in_use(port: int, place: Place, reason: str = "") -> PortInUseError:
     )
 
 
-def endpoint(address: str, port: int) -> str:
-    """`address:port` in the form that gRPC takes."""
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+def listening_socket(address: str, port: int) -> socket.socket:
+    """A socket that listens there, and nowhere else. Raises OSError.
+
+    Connections of the past in TIME_WAIT are no obstacle, a listener is.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((address, port))
+        listener.listen(16)
+        stack.pop_all()
+    return listener
 
 
 def ports_are_free(ports: Sequence[int], bind: str = "") -> bool:
@@ -97,14 +109,7 @@ def claim_ports(ports: Sequence[int], bind: str = "") -> PortClaim | None:
 
 
 def _probe(address: str, port: int) -> None:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # As gRPC does: connections in TIME_WAIT are no obstacle, a listener is.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        probe.bind((address, port))
-        probe.listen(1)
+    listening_socket(address, port).close()
 
 
 def _owner(port: int) -> str:

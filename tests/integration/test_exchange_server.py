@@ -107,9 +107,8 @@ def test_a_player_that_cuts_the_connection_while_it_waits_is_lost_at_once() -> N
                 assert await server.next_call(WAIT_S) == b"one"
                 waiting = asyncio.ensure_future(server.next_call(WAIT_S))
                 call.cancel()
-            with pytest.raises(
-                PlayerDiedError, match=r"environment 3 \(incarnation 1\): the player closed the connection"
-            ):
+            lost = r"environment 3 \(incarnation 1\): the player (closed the connection|gave up its call)"
+            with pytest.raises(PlayerDiedError, match=lost):
                 await waiting
             with pytest.raises(PlayerDiedError):
                 await server.next_call(WAIT_S)
@@ -155,7 +154,9 @@ def test_messages_have_no_limit_unless_one_is_set() -> None:
             server.answer(b"fine")
             assert await call == b"fine"
         async with serving(message_bytes_max=1 << 20) as (_, port), client(port) as exchange:
-            with pytest.raises(grpc.aio.AioRpcError, match="larger than max") as caught:
+            with pytest.raises(
+                grpc.aio.AioRpcError, match="a message of 6291456 bytes; the limit is 1048576"
+            ) as caught:
                 await exchange(large, timeout=WAIT_S)
             assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
 

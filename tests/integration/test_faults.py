@@ -161,7 +161,7 @@ def test_a_message_of_eight_mebibytes_passes() -> None:
 
 SIZES = [
     (6, PlayerProtocolError, r"a message of \d{7} bytes, the limit is 4194304 \(--message-bytes-max\)"),
-    (24, PlayerDiedError, "ended with exit code 0"),  # so long that gRPC drops it unseen
+    (24, PlayerProtocolError, r"a message of \d{8} bytes, the limit is 4194304"),
 ]
 
 

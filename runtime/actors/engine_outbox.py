@@ -1,0 +1,131 @@
+"""What leaves an EnvWorker for the controller: blocks of steps, first observations, and what players reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import cloudpickle
+
+from runtime.acting.memories import AgentMemories
+from runtime.decisions import effects as fx
+from runtime.experience.blocks import BlockBuilder
+from runtime.experience.brains import BrainParameters, EnvId
+from runtime.experience.stats import Stat, StatAggregation
+from runtime.experience.steps import StepInfo
+from runtime.messages import (
+    EnvAssignment,
+    EnvReset,
+    PlayerPhase,
+    StartWorker,
+    StatsReported,
+    StepInfosTaken,
+    StepsTaken,
+)
+from runtime.players.links import PlayerLink, PlayerReply
+
+STATS_MAX = 10_000
+
+SendTo = Callable[[fx.Role, object], None]
+
+
+@dataclass(slots=True)
+class Seat:
+    """What the shell holds for one incarnation of one environment.
+
+    stop_work: gives up what is under way with the player; None while nothing is.
+    """
+
+    assignment: EnvAssignment
+    link: PlayerLink
+    builder: BlockBuilder
+    memories: AgentMemories = field(default_factory=AgentMemories)
+    brains: dict[str, BrainParameters] = field(default_factory=dict)
+    reply: PlayerReply | None = None
+    versions: Mapping[str, int] = field(default_factory=dict)
+    reset_id: int = -1
+    phase: PlayerPhase = "launch"
+    acting_agents: int = 0
+    stop_work: Callable[[], object] | None = None
+
+
+class Outbox:
+    """Collects what players report, and sends it with the steps."""
+
+    def __init__(
+        self, start: StartWorker, send: SendTo, report: Callable[[Literal["note", "fault"], str], None]
+    ) -> None:
+        self._start = start
+        self._send = send
+        self._report = report
+        self._stats: list[Stat] = []
+        self._replaced_numbers = 0
+        self._replaced_in: set[EnvId] = set()
+        self._watched: set[str] = set()
+
+    def take_stats(self, env_id: EnvId, reply: PlayerReply) -> None:
+        """What a reply reports besides its rows."""
+        self._stats.extend(reply.stats)
+        if reply.new_watched:
+            self.tell_watched(reply.new_watched)
+        if reply.replaced_numbers:
+            self._note_replaced(env_id, reply)
+
+    def tell_watched(self, names: Iterable[str]) -> None:
+        """Brains that the player controls by itself are never acted for: said once, for who expected otherwise."""
+        for name in set(names) - self._watched:
+            self._watched.add(name)
+            self._report(
+                "note", f"brain {name!r} is controlled by the player (is_training is false): it is not trained"
+            )
+
+    def send_blocks(self, seats: Iterable[Seat]) -> None:
+        """All steps that these seats hold, in one message."""
+        taken = [seat.builder.take() for seat in seats]
+        blocks = tuple(block for block in taken if block is not None)
+        self._send_stats()
+        if blocks and self._start.carries == "columns":
+            message = StepsTaken(run=self._start.run, worker=self._start.worker, blocks=blocks)
+            self._send(fx.CONTROLLER, message)
+
+    def send_reset(self, seat: Seat) -> None:
+        """The first observations after a reset."""
+        self._send_stats()
+        first = seat.builder.take()
+        if self._start.carries == "step_infos":
+            assert seat.reply is not None
+            self.send_step_info(seat, StepInfo(None, seat.reply.infos, None), -1)
+        elif first is not None:
+            message = EnvReset(run=self._start.run, worker=self._start.worker, first=first)
+            self._send(fx.CONTROLLER, message)
+
+    def send_step_info(self, seat: Seat, info: StepInfo, env_step: int) -> None:
+        """One step as the seed has it."""
+        message = StepInfosTaken(
+            run=self._start.run,
+            worker=self._start.worker,
+            env_id=seat.assignment.env_id,
+            incarnation=seat.assignment.incarnation,
+            reset_id=seat.reset_id,
+            env_step=env_step,
+            body=cloudpickle.dumps(info),
+        )
+        self._send(fx.CONTROLLER, message)
+
+    def _send_stats(self) -> None:
+        stats, replaced = tuple(self._stats[-STATS_MAX:]), self._replaced_numbers
+        self._stats, self._replaced_numbers = [], 0
+        if (stats or replaced) and self._start.carries == "columns":
+            start = self._start
+            told = StatsReported(run=start.run, worker=start.worker, stats=stats, replaced_numbers=replaced)
+            self._send(fx.CONTROLLER, told)
+
+    def _note_replaced(self, env_id: EnvId, reply: PlayerReply) -> None:
+        """Numbers that were not finite became 0, as the user chose: the first of an environment is said, all count."""
+        self._replaced_numbers += reply.replaced_numbers
+        self._stats.append(Stat("Environment/Replaced Numbers", float(reply.replaced_numbers), StatAggregation.SUM))
+        if env_id not in self._replaced_in:
+            self._replaced_in.add(env_id)
+            text = "It became 0 (--not-finite zero); what follows in this environment is only counted."
+            self._report("fault", f"{reply.replaced_first} {text}")

@@ -1,0 +1,1 @@
+"""The HTTP/2 that calls travel on."""
