@@ -121,17 +121,8 @@ def launcher_killed(run: TrainingRun) -> Kill | None:
     """Kills the launcher now, and checks what is left; None when the run has ended."""
     if run.has_ended():
         return None
-    ports = run.ports()
     at_s = time.monotonic() - run.began_s
-    run.kill()
-    left = run.nothing_left(GONE_S_MAX)
-    expect(not left, f"10 s after the launcher's death there still is: {left}", run)
-    killed_at = run.began_at + at_s
-    left_s = GONE_S_MAX - (time.monotonic() - run.began_s - at_s)
-    run.until(lambda: not _still_held(ports, run.began_at, killed_at), left_s)
-    gone_s = time.monotonic() - run.began_s - at_s
-    held = _still_held(ports, run.began_at, killed_at)
-    expect(not held, f"ports still open after {gone_s:.1f} s: {held}", run)
+    gone_s = gone_after(run, run.kill)
     note = "no checkpoint yet"
     if run.checkpoints():
         newest = int(run.checkpoints()[-1].name)
@@ -141,6 +132,22 @@ def launcher_killed(run: TrainingRun) -> Kill | None:
             expect(code == 0, f"--resume from step {newest} ended with exit code {code}", resumed)
             note = f"resumed from {newest}"
     return Kill(victim="launcher", at_s=at_s, title="launcher", noticed_s=gone_s, note=note)
+
+
+def gone_after(run: TrainingRun, kill: Callable[[], object]) -> float:
+    """Kills what the run cannot live without; seconds until no process and no port was left, the launcher aside."""
+    ports = run.ports()
+    at_s = time.monotonic() - run.began_s
+    kill()
+    left = run.nothing_left(GONE_S_MAX)
+    expect(not left, f"10 s after the death at {at_s:.2f} s there still is: {left}", run)
+    killed_at = run.began_at + at_s
+    left_s = GONE_S_MAX - (time.monotonic() - run.began_s - at_s)
+    run.until(lambda: not _still_held(ports, run.began_at, killed_at), left_s)
+    gone_s = time.monotonic() - run.began_s - at_s
+    held = _still_held(ports, run.began_at, killed_at)
+    expect(not held, f"ports still open after {gone_s:.1f} s: {held}", run)
+    return gone_s
 
 
 def _still_held(ports: Sequence[int], began_at: float, killed_at: float) -> list[str]:
@@ -167,15 +174,15 @@ def _part_killed(run: TrainingRun, victim: str, rng: random.Random) -> Kill | No
         return None
     process = rng.choice(sorted(found, key=lambda each: each.pid))
     title, journals = _title(process), set((run.folder / "journal").glob("*.jsonl"))
+    killed_s = time.monotonic()  # before it: on a busy machine this process may not go on until it was told of
     try:
         process.kill()
     except psutil.NoSuchProcess:
         return None
-    killed_s = time.monotonic()
     at_s = killed_s - run.began_s
     if run.summary().get("exit_reason") is not None:
         return None
-    line = run.wait_for(_names(victim, process.pid), NOTICED_S_MAX, after_s=killed_s)
+    line = run.wait_for(names(victim, process.pid), NOTICED_S_MAX, after_s=killed_s)
     stepping_s = None if victim == "holder" else _stepping_again(run, journals, killed_s)
     code = run.wait(RUN_S_MAX)
     expect(code == 0, f"{title} (pid {process.pid}) was killed at {at_s:.2f} s; exit code {code}", run)
@@ -216,7 +223,7 @@ def _title(process: psutil.Process) -> str:
         return "?"
 
 
-def _names(victim: str, pid: int) -> Callable[[str], bool]:
+def names(victim: str, pid: int) -> Callable[[str], bool]:
     """Whether a line tells of this death. A process that is killed before its first own instruction has told no pid."""
     word = {"player": "environment ", "worker": "EnvWorker ", "holder": "PolicyHolder"}[victim]
     return lambda text: word in text and (f"pid {pid}" in text or "ended before it ran" in text)

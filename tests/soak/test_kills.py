@@ -1,4 +1,4 @@
-"""Thirty kills of each kind of process, drawn over the whole life of a run (tox -e soak)."""
+"""Thirty kills of each kind of process, drawn over the whole life of a run (tox -e kills)."""
 
 import sys
 from pathlib import Path

@@ -158,6 +158,12 @@ class TrainingRun:
         """Player processes."""
         return [each for each in self._descendants() if "--mlagents-port" in _command(each)]
 
+    def family(self) -> list[psutil.Process]:
+        """The launcher and all that descends from it."""
+        with contextlib.suppress(psutil.Error):
+            return [psutil.Process(self.pid), *self._descendants()]
+        return []
+
     def _descendants(self) -> list[psutil.Process]:
         with contextlib.suppress(psutil.Error):
             return psutil.Process(self.pid).children(recursive=True)
@@ -192,17 +198,11 @@ class TrainingRun:
 
     def summary(self) -> Mapping[str, Any]:  # `Any`: JSON, with the documented keys
         """summary.json, empty before there is one."""
-        try:
-            content: Mapping[str, Any] = json.loads((self.results / "summary.json").read_bytes())
-        except FileNotFoundError:
-            return {}
-        return content
+        return summary_in(self.results)
 
     def checkpoints(self) -> list[Path]:
         """Complete checkpoints, oldest first."""
-        folder = self.results / "checkpoints"
-        complete = [each.parent for each in folder.glob("*/manifest.json") if each.parent.name.isdecimal()]
-        return sorted(complete, key=lambda each: int(each.name))
+        return checkpoints_in(self.results)
 
     # ---- as a context
 
@@ -225,6 +225,23 @@ def _command(process: psutil.Process) -> str:
     with contextlib.suppress(psutil.Error, OSError):
         return " ".join(process.cmdline())
     return ""
+
+
+def summary_in(results: Path) -> Mapping[str, Any]:  # `Any`: JSON, with the documented keys
+    """A run's summary.json, empty before there is one."""
+    try:
+        content: Mapping[str, Any] = json.loads((results / "summary.json").read_bytes())
+    except FileNotFoundError:
+        return {}
+    return content
+
+
+def checkpoints_in(results: Path) -> list[Path]:
+    """A run's complete checkpoints, oldest first."""
+    complete = [
+        each.parent for each in (results / "checkpoints").glob("*/manifest.json") if each.parent.name.isdecimal()
+    ]
+    return sorted(complete, key=lambda each: int(each.name))
 
 
 def journal_lines(file: Path) -> list[Mapping[str, Any]]:
