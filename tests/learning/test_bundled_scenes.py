@@ -138,8 +138,42 @@ def test_scenes_of_the_whole_protocol_are_learned_to_95_of_100(
     assert run.summary["mean_reward"][behavior] >= 0.95
 
 
+HALLWAY = "fake:hallway?agents=8&link=memory"
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_hallway_is_remembered_and_so_it_is_by_its_exported_model(tmp_path: Path, seed: int) -> None:
+    run = trained(tmp_path, "--env", HALLWAY, "--seed", str(seed))
+    assert run.summary["mean_reward"]["Hallway"] >= 0.95
+    assert remembered(run.folder / "Hallway.onnx") >= 0.95
+
+
+def remembered(model: Path) -> float:
+    """The mean return of the exported model, acted by a bare onnxruntime that keeps `recurrent_out` for each agent."""
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    world = open_world("hallway", agents=1, handshake_seed=99, url_seed=0)
+    rows, total, episodes = world.reset()["Hallway"], 0.0, 0
+    memory = np.zeros((1, 1, 32), np.float32)
+    while episodes < EPISODES:
+        feed = {
+            "obs_0": rows.observations[0][~rows.done],
+            "action_masks": np.ones((1, 4), np.float32),
+            "recurrent_in": memory,
+        }
+        actions, memory = session.run(["deterministic_discrete_actions", "recurrent_out"], feed)
+        rows = world.step({"Hallway": Actions(np.zeros((1, 0), np.float32), actions)})["Hallway"]
+        total += float(rows.rewards.sum(dtype=np.float64))
+        if rows.done.any():
+            episodes, memory = episodes + 1, np.zeros_like(memory)
+    return total / episodes
+
+
 def test_hallway_is_guessed_at_without_memory(tmp_path: Path) -> None:
-    run = trained(tmp_path, "--env", "fake:hallway?agents=8&link=memory", "--seed", "1")
+    content = yaml.safe_load((files("runtime") / "configs" / "hallway.yaml").read_text())
+    content["behaviors"]["Hallway"]["network_settings"]["memory"] = None
+    path = tmp_path / "forgetful.yaml"
+    path.write_text(yaml.safe_dump(content))
+    run = trained(tmp_path, str(path), "--env", HALLWAY, "--seed", "1")
     assert 0.3 <= run.summary["mean_reward"]["Hallway"] <= 0.7  # a coin, a hundred times
     assert run.summary["mean_episode_length"]["Hallway"] <= 8.0
 
