@@ -27,10 +27,7 @@ RESTARTABLE_LOSSES: frozenset[LossKind] = frozenset({"died", "timeout"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvAssignment:
-    """An environment given to an EnvWorker: its number, the incarnation to start, its handshake seed and port.
-
-    port: where its player is served; 0 for links without a socket.
-    """
+    """An environment given to an EnvWorker: its number, incarnation, handshake seed and port (0 without a socket)."""
 
     env_id: EnvId
     incarnation: Incarnation
@@ -123,7 +120,7 @@ class EnvReset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvGrant:
-    """Credit for one environment: env steps until `until_step` of the incarnation; `accepted_step` are accepted."""
+    """Credit for one environment: env steps until `until_step` of the incarnation; before `accepted_step` all came."""
 
     env_id: EnvId
     incarnation: Incarnation
@@ -263,12 +260,13 @@ class PlayerLost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerFailed:
-    """Supervisor -> TrainerController: an EnvWorker is gone, with all its players. environments: those it held."""
+    """Supervisor -> TrainerController: an EnvWorker is gone with these environments, and started again or not."""
 
     run: str
     worker: int
     environments: tuple[tuple[EnvId, Incarnation], ...]
     cause: str
+    is_restarted: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,10 +310,12 @@ class PolicyOverdue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HolderFailed:
-    """Supervisor -> TrainerController: the PolicyHolder is gone."""
+    """Supervisor -> TrainerController: the PolicyHolder of this incarnation is gone, and started again or not."""
 
     run: str
+    incarnation: Incarnation
     cause: str
+    is_restarted: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,18 +53,25 @@ def admit(state: ControllerState, block: StepBlock) -> Decision:
         known = min(block.agent_steps, state.counters.unreported_max)
         state = replace(state, counters=state.counters.leave_unreported(-known))
         verdict = verdict if block.env_id in state.cuts and not is_saved else "stale"
+    seen = seen_block(record, block)
     state = replace(
         state,
-        envs={**state.envs, block.env_id: seen_block(record, block)},
+        envs={**state.envs, block.env_id: seen},
         agents_max=max(state.agents_max, sum(block.pending.values())),
     )
     if verdict != "accept":
         state = replace(state, counters=state.counters.lose(verdict, block.agent_steps).drop("StepsTaken"))
         return (state, ()) if is_late else _step_over(state, record, block)
+    effects: Effects = ()
     if state.options.is_sync and state.phase is ControllerPhase.COLLECTING and state.ending is None:
         held = (*state.round_blocks.get(block.env_id, ()), block)
-        return replace(state, round_blocks={**state.round_blocks, block.env_id: held}), ()
-    return accept(state, (block,))
+        state = replace(state, round_blocks={**state.round_blocks, block.env_id: held})
+    else:
+        state, effects = accept(state, (block,))
+    if seen.agents > record.agents and seen.state == "stepping":
+        # It waits until it hears that we know of them.
+        effects = (*effects, *grant_again(state, seen))
+    return state, effects
 
 
 def _lag(state: ControllerState, block: StepBlock) -> int:
@@ -218,9 +225,9 @@ def grants(state: ControllerState, records: list[EnvRecord], block_steps: int) -
     )
 
 
-def grant_again(state: ControllerState) -> Effects:
-    """The grants that are open, once more: they carry a version that has just been published."""
-    stepping = [each for each in state.envs.values() if each.state == "stepping"]
+def grant_again(state: ControllerState, only: EnvRecord | None = None) -> Effects:
+    """The grants that are open (or only this one), once more: they carry a new version, or tell what has arrived."""
+    stepping = [each for each in state.envs.values() if each.state == "stepping"] if only is None else [only]
     if not stepping or state.ending is not None:
         return ()
     is_sync = state.options.is_sync

@@ -167,7 +167,7 @@ def _about_the_end(state: ControllerState, message: object) -> Decision:
         case Stopped():
             return end.worker_stopped(state, message)
         case HolderFailed():
-            return replace(state, holder_restarts=state.holder_restarts + 1), ()
+            return _holder_failed(state, message)
         case HolderRestarted():
             return _holder_restarted(state)
         case _:
@@ -256,9 +256,11 @@ def _env_reset(state: ControllerState, message: EnvReset) -> Decision:
         return _stale(state, message)
     state, flushed = flush_lost(state, record.env_id)
     pending = behaviors_of(first.pending)
-    record = replace(record, state="ready", pending=pending, until=record.received)
+    agents = sum(pending.values())
+    record = replace(record, state="ready", pending=pending, until=record.received, agents=max(record.agents, agents))
+    record = replace(record, unanswered=0)
     state = _with_env(state, record)
-    state = replace(state, agents_max=max(state.agents_max, sum(pending.values())))
+    state = replace(state, agents_max=max(state.agents_max, agents))
     state, accepted = accept(state, (first,))
     return state, (*flushed, *accepted)
 
@@ -304,6 +306,8 @@ def _worker_failed(state: ControllerState, message: WorkerFailed) -> Decision:
     newest = max((incarnation for _, incarnation in message.environments), default=-1)
     if newest <= state.failed_at.get(message.worker, -1):
         return _stale(state, message)
+    if state.ending is not None and not message.is_restarted and message.worker in state.stopped:
+        return _stale(state, message)  # it had told its end, after its last steps
     state = replace(state, failed_at={**state.failed_at, message.worker: newest})
     for env_id, incarnation in message.environments:
         record = state.envs.get(env_id)
@@ -318,11 +322,19 @@ def _worker_failed(state: ControllerState, message: WorkerFailed) -> Decision:
         record = seen_incarnation(record, incarnation, message.worker)
         # A planned restart may be under way beside it: each raises the incarnation once.
         state = _lose(state, replace(record, planned=max(record.planned, incarnation) + 1), unreported)
-    restarts = {**state.worker_restarts, message.worker: state.worker_restarts.get(message.worker, 0) + 1}
+    count = state.worker_restarts.get(message.worker, 0) + message.is_restarted
+    restarts = {**state.worker_restarts, message.worker: count}
     # Until a new one has players, nobody waits for it at the end of the run.
     state = replace(state, worker_restarts=restarts, stopped=state.stopped | {message.worker})
     state, effects = end.go_on_ending(state) if state.ending is not None else go_on_collecting(state)
     return state, (PushStatus(), *effects)
+
+
+def _holder_failed(state: ControllerState, message: HolderFailed) -> Decision:
+    if message.incarnation <= state.holder_failed_at:
+        return _stale(state, message)  # the same news again
+    restarts = state.holder_restarts + message.is_restarted
+    return replace(state, holder_restarts=restarts, holder_failed_at=message.incarnation), ()
 
 
 def _holder_restarted(state: ControllerState) -> Decision:

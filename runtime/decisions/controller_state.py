@@ -73,10 +73,10 @@ class ControllerState:
     round_blocks: blocks of the round, not yet accepted, by environment. cuts: environments whose trajectories end once
     their blocks of the round are accepted. accepting: AcceptBlocks that the learner has not answered. updating:
     behaviors whose update is under way or queued. stopped: workers that have ended. overdue: those that have not when
-    they were no longer waited for. failed_at: newest incarnation that was lost with its worker, by worker. agents_max:
-    most agents ever seen waiting in one environment. is_save_failing: the newest save failed, which was said.
-    seen_before: env steps when behaviors of a resumed run last had an agent. next_save: agent steps of the next
-    checkpoint, by behavior.
+    they were no longer waited for. failed_at: newest incarnation that was lost with its worker, by worker;
+    holder_failed_at: newest PolicyHolder that was lost. agents_max: most agents ever seen waiting in one environment.
+    is_save_failing: the newest save failed, which was said. seen_before: env steps when behaviors of a resumed run last
+    had an agent. next_save: agent steps of the next checkpoint, by behavior.
     """
 
     options: ControllerOptions
@@ -98,6 +98,7 @@ class ControllerState:
     worker_restarts: Mapping[int, int] = field(default_factory=dict)
     failed_at: Mapping[int, int] = field(default_factory=dict)
     holder_restarts: int = 0
+    holder_failed_at: int = -1
     overdue: frozenset[int] = frozenset()
     agents_max: int = 0
     seen_before: Mapping[str, int] = field(default_factory=dict)

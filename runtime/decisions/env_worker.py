@@ -171,9 +171,10 @@ def _replied(
     elif before.phase is Phase.STEPPING:
         slot = replace(slot, taken=slot.taken + 1, open_steps=slot.open_steps + 1)
         if agents > slot.agents_told:
-            # What this worker may have done unseen is bounded by the most agents known: more must be known soon.
+            # What this worker may have done unseen is bounded by the most agents known: more must be known before
+            # they act, and a grant says that they are.
             effects = (*effects, SendBlocks((slot.env_id,)))
-            slot = replace(slot, open_steps=0, agents_told=agents)
+            slot = replace(slot, open_steps=0, agents_told=agents, told_step=slot.taken)
     if slot.phase is not Phase.IDLE:
         return with_slot(state, slot), effects
     if state.stop is not None:

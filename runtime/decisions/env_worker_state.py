@@ -68,8 +68,8 @@ class Slot:
     """One environment of the worker.
 
     taken, until_step: env steps of this incarnation, taken and allowed. open_steps: taken but not yet sent.
-    agents_told: most agents waiting at once that the controller was told of. wanted: a reset that came while an
-    exchange was under way.
+    agents_told: most agents waiting at once that the controller was told of; told_step: with the steps before this
+    one; arrived_step: steps before it have arrived. wanted: a reset that came while an exchange was under way.
     """
 
     assignment: EnvAssignment
@@ -79,6 +79,8 @@ class Slot:
     until_step: int = 0
     open_steps: int = 0
     agents_told: int = 0
+    told_step: int = 0
+    arrived_step: int = 0
     pending: Mapping[str, int] = field(default_factory=dict)
     wanted: ResetRequest | None = None
     is_loss_told: bool = False
@@ -93,20 +95,26 @@ class Slot:
         """True while granted steps are left."""
         return self.taken < self.until_step
 
+    @property
+    def is_untold(self) -> bool:
+        """True while it is not certain that the controller knows of as many agents as there are."""
+        return self.arrived_step < self.told_step
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerState:
     """All that an EnvWorker remembers.
 
-    versions: newest granted, by behavior. installed: newest few, by behavior. asked: version asked of the PolicyHolder
-    and when, by behavior. is_gathering: finished blocks wait for the worker's other environments.
+    versions: newest granted, by behavior. installed: newest few, by behavior. asked: version asked of the PolicyHolder,
+    since when, and how often it was asked again, by behavior. is_gathering: finished blocks wait for the worker's other
+    environments.
     """
 
     start: StartWorker
     slots: Mapping[EnvId, Slot] = field(default_factory=dict)
     versions: Mapping[str, int] = field(default_factory=dict)
     installed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    asked: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    asked: Mapping[str, tuple[int, float, int]] = field(default_factory=dict)
     gathers: bool = False
     is_gathering: bool = False
     block_steps: int = 1

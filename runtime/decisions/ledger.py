@@ -25,7 +25,8 @@ class EnvRecord:
 
     received: env steps of this incarnation that arrived. until: granted. past: the same as received for the newest few
     incarnations before. planned: the incarnation up to which new incarnations were not losses of this player. pending:
-    agents that wait, by behavior.
+    agents that wait, by behavior. agents: most that waited at once in this incarnation. unanswered: its decisions whose
+    outcome has not arrived.
     """
 
     env_id: EnvId
@@ -38,6 +39,8 @@ class EnvRecord:
     until: int = 0
     past: Mapping[Incarnation, int] = field(default_factory=dict)
     pending: Mapping[str, int] = field(default_factory=dict)
+    agents: int = 0
+    unanswered: int = 0
     restarts: int = 0
     player_pid: int = 0
 
@@ -153,9 +156,21 @@ def seen_block(record: EnvRecord, block: StepBlock) -> EnvRecord:
     if block.incarnation != record.incarnation:
         return replace(record, past={**record.past, block.incarnation: end})
     done = end >= record.until and record.state == "stepping"
-    return replace(record, received=end, pending=behaviors_of(block.pending), state="ready" if done else record.state)
+    pending = behaviors_of(block.pending)
+    return replace(
+        record,
+        received=end,
+        pending=pending,
+        agents=max(record.agents, sum(pending.values())),
+        unanswered=max(0, record.unanswered + block.decisions - block.agent_steps),
+        state="ready" if done else record.state,
+    )
 
 
 def unreported_bound(record: EnvRecord, agents_max: int) -> int:
-    """Agent steps at most that an environment took beyond what it reported: its unused grant, all agents acting."""
-    return max(0, record.until - record.received) * agents_max
+    """Agent steps at most that an environment took beyond what it reported.
+
+    Its unused grant with all agents acting, and outcomes of what they did before.
+    """
+    unused = max(0, record.until - record.received)
+    return unused * agents_max + (record.unanswered if unused else 0)

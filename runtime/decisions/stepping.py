@@ -24,6 +24,7 @@ from runtime.messages import PolicyOverdue, PolicyRequest, PolicyUpdate, StepGra
 POLICY_ASK_AGAIN_S = 0.5
 GATHER_S = 0.1
 VERSIONS_KEPT = 3
+NOT_ASKED = (-1, 0.0, 0)
 
 
 def take_grant(state: WorkerState, message: StepGrant, now_s: float) -> tuple[WorkerState, Effects]:
@@ -40,7 +41,12 @@ def take_grant(state: WorkerState, message: StepGrant, now_s: float) -> tuple[Wo
         if slot is None or slot.assignment.incarnation != each.incarnation or slot.reset_id != each.reset_id:
             state, _ = drop(state)
             continue
-        slot = replace(slot, phase=next_phase(slot, each), until_step=max(slot.until_step, each.until_step))
+        slot = replace(
+            slot,
+            phase=next_phase(slot, each),
+            until_step=max(slot.until_step, each.until_step),
+            arrived_step=max(slot.arrived_step, each.accepted_step),
+        )
         state = with_slot(state, slot)
     # Versions are the whole worker's: whoever waits for one may be another environment.
     return go_on(state, tuple(state.slots), now_s)
@@ -82,7 +88,7 @@ def go_on(state: WorkerState, env_ids: tuple[EnvId, ...], now_s: float) -> tuple
             effects.append(SendBlocks((env_id,)))
             slot = replace(slot, open_steps=0)
             state = with_slot(state, slot)
-        if not slot.has_credit:
+        if not slot.has_credit or slot.is_untold:
             continue
         missing = _missing_policies(state, slot)
         if missing:
@@ -104,11 +110,11 @@ def _ask_for(state: WorkerState, names: tuple[str, ...], now_s: float) -> tuple[
     asked = dict(state.asked)
     for name in names:
         version = state.versions.get(name)
-        if version is None or asked.get(name, (-1, 0.0))[0] == version:
+        if version is None or asked.get(name, NOT_ASKED)[0] == version:
             continue
         if version < max(state.installed.get(name, ()), default=-1):
             continue  # overtaken: the grant of the newer one is under way
-        asked[name] = (version, now_s)
+        asked[name] = (version, now_s, 0)
         if name not in state.installed:
             # The first request also subscribes; later versions come by themselves, so they are given some time.
             effects.append(Send(HOLDER, _request(state, name, version)))
@@ -152,7 +158,7 @@ def send_open(state: WorkerState, env_ids: tuple[EnvId, ...] | None = None) -> t
 def ask_holder_again(state: WorkerState, now_s: float) -> tuple[WorkerState, Effects]:
     """A new PolicyHolder knows no subscriber: ask it for the versions that count, and it will send all that follow."""
     request = tuple(Send(HOLDER, _request(state, name, version)) for name, version in sorted(state.versions.items()))
-    return replace(state, asked={name: (version, now_s) for name, (version, _) in state.asked.items()}), request
+    return replace(state, asked={name: (each[0], now_s, 0) for name, each in state.asked.items()}), request
 
 
 def policy_late(state: WorkerState, name: str, now_s: float) -> tuple[WorkerState, Effects]:
@@ -160,15 +166,16 @@ def policy_late(state: WorkerState, name: str, now_s: float) -> tuple[WorkerStat
     asked = state.asked.get(name)
     if asked is None:
         return drop(state)
-    version, since_s = asked
+    version, since_s, times = asked
     start = state.start
     effects: list[object] = [
         Send(HOLDER, _request(state, name, version)),
         SetTimer(("policy", name), POLICY_ASK_AGAIN_S),
     ]
-    waited_s = now_s - since_s
-    if waited_s >= start.step_timeout_s:
+    waited_s, asked = now_s - since_s, (version, since_s, times + 1)
+    # After a pause of this process its clock says that it waited, but the holder may never have been asked.
+    if waited_s >= start.step_timeout_s and times:
         overdue = PolicyOverdue(run=start.run, worker=start.worker, behavior=name, version=version, waited_s=waited_s)
         effects.append(Send(SUPERVISOR, overdue))
-        state = replace(state, asked={**state.asked, name: (version, now_s)})
-    return state, tuple(effects)
+        asked = (version, now_s, 0)
+    return replace(state, asked={**state.asked, name: asked}), tuple(effects)

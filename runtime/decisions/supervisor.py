@@ -169,23 +169,28 @@ def _part_ready(state: SupervisorState, message: PartReady) -> tuple[SupervisorS
 
 def _part_exited(state: SupervisorState, message: PartExited, now_s: float) -> tuple[SupervisorState, Effects]:
     role, name = message.role, name_of(message.role)
+    failed: HolderFailed | WorkerFailed
     if message.generation != state.generations.get(role) or state.outcome is not None:
         return replace(state, dropped=state.dropped + 1), ()
     state = replace(state, ready=state.ready - {role})
     if role == CONTROLLER:
         return _end(state, _lost_controller(state, message.cause))
     if str(role) in state.stopped:
-        # Its word to the controller may have died with it.
-        told: Effects = (Send(CONTROLLER, Stopped(run=state.options.run, part=str(role))),)
-        return warn(state, f"{name}: {message.cause}; it was not needed any more"), told
+        # Its last steps and its word to the controller may have died with it.
+        state, failed = _worker_failed(state, role, message.cause, is_restarted=False)
+        return warn(state, f"{name}: {message.cause}; it was not needed any more"), (Send(CONTROLLER, failed),)
+    refusal = state.part_budgets[role].refusal(now_s)
+    is_restarted = not (state.is_ending or refusal)
     if role == HOLDER:
-        failed: object = HolderFailed(run=state.options.run, cause=message.cause)
+        number = Incarnation(message.generation)
+        failed = HolderFailed(run=state.options.run, incarnation=number, cause=message.cause, is_restarted=is_restarted)
     else:
-        state, failed = _worker_failed(state, role, message.cause)
+        state, failed = _worker_failed(state, role, message.cause, is_restarted=is_restarted)
     told = (Send(CONTROLLER, failed),)
     if state.is_ending:
         return warn(state, f"{name}: {message.cause}; the run is ending"), told
-    return _restart_part(state, role, message.cause, told, now_s)
+    state, effects = _restart_part(state, role, message.cause, refusal, now_s)
+    return state, (*told, *effects)
 
 
 def _lost_controller(state: SupervisorState, cause: str) -> Stopped:
@@ -193,23 +198,27 @@ def _lost_controller(state: SupervisorState, cause: str) -> Stopped:
     return Stopped(run=state.options.run, part="controller", exit_reason="trainer_failure", exit_code=4, cause=cause)
 
 
-def _worker_failed(state: SupervisorState, role: Role, cause: str) -> tuple[SupervisorState, WorkerFailed]:
+def _worker_failed(
+    state: SupervisorState, role: Role, cause: str, *, is_restarted: bool
+) -> tuple[SupervisorState, WorkerFailed]:
     envs = state.options.worker_envs[role.number]
     held = tuple((each, Incarnation(state.incarnations[each])) for each in envs)
     raised = {each: state.incarnations[each] + 1 for each in envs}
     state = replace(state, incarnations={**state.incarnations, **raised})
-    return state, WorkerFailed(run=state.options.run, worker=role.number, environments=held, cause=cause)
+    failed = WorkerFailed(
+        run=state.options.run, worker=role.number, environments=held, cause=cause, is_restarted=is_restarted
+    )
+    return state, failed
 
 
 def _restart_part(
-    state: SupervisorState, role: Role, cause: str, first: Effects, now_s: float
+    state: SupervisorState, role: Role, cause: str, refusal: str, now_s: float
 ) -> tuple[SupervisorState, Effects]:
+    """Start a part again, or end the run where `refusal` says why its budget does not allow it."""
     budget, name = state.part_budgets[role], name_of(role)
-    refusal = budget.refusal(now_s)
     if refusal:
         account = f"{refusal}; its restarts so far:\n{budget.account(now_s)}"
-        state, effects = _deny(state, f"{name} was lost: {cause}; run_logs/actors.log may say why\n{account}")
-        return state, (*first, *effects)
+        return _deny(state, f"{name} was lost: {cause}; run_logs/actors.log may say why\n{account}")
     generation = state.generations[role] + 1
     budget = budget.spend(now_s, cause)
     state = replace(
@@ -218,7 +227,7 @@ def _restart_part(
         part_budgets={**state.part_budgets, role: budget},
     )
     state = warn(state, f"{name}: {cause}; it is started again ({budget.spending})")
-    return state, (*first, *_spawn(role, generation))
+    return state, _spawn(role, generation)
 
 
 def _deny(state: SupervisorState, cause: str) -> tuple[SupervisorState, Effects]:

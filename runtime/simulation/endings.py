@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runtime.decisions import effects as fx
 from runtime.messages import Status
 from runtime.simulation.errors import InvariantError
 from runtime.simulation.oracle import LAG_MAX
@@ -89,9 +90,6 @@ def _check_totals(world: World) -> None:
     counted = [each.player.journal[-1] for each in world.seats]
     known = counters.agent_steps - base.agent_steps + sum(counters.lost.values()) - sum(base.lost.values())
     bound = counters.unreported_max - base.unreported_max
-    if world.scenario.scene.late_agents:
-        # A loss is bounded by the most agents known then; news of more of them may be under way, or be lost with it.
-        bound *= world.scenario.scene.agents
     if sum(counted) < known:
         raise InvariantError("LEDGER", f"players counted {sum(counted)} agent steps, the ledger {known}")
     if sum(counted) > known + bound and not world.faults.dropped:
@@ -141,6 +139,10 @@ def _check_restarts(world: World) -> None:
         for role in granted.part_budgets
         if role.kind == "worker"
     ]
+    started = world.oracle.restarts.started(str(fx.HOLDER))
+    holders = state.holder_restarts - _holders_before(world)
+    if holders > started:
+        raise InvariantError("RESTART", f"{holders} restarts of the PolicyHolder are counted, {started} were granted")
     untold = _untold_restarts(world)
     for name, counted, spent in found:
         if counted > spent or (counted < spent and not untold):
@@ -154,6 +156,12 @@ def _restarts_before(world: World) -> dict[str, int]:
     assert isinstance(envs, dict)
     assert isinstance(workers, dict)
     return {**envs, **{f"worker {number}": count for number, count in workers.items()}}
+
+
+def _holders_before(world: World) -> int:
+    count = 0 if world.resumed is None else world.resumed.run_state["holder_restarts"]
+    assert isinstance(count, int)
+    return count
 
 
 def _untold_restarts(world: World) -> int:

@@ -31,6 +31,8 @@ NEEDED = (StartWorker, BrainsFound)
 # A second one would be another order; the transport delivers once.
 UNIQUE = (StartWorker, RestartPlayersRequest)
 EFFECTS_MAX = 6
+# Of events while a run ends, where faults come thick; and how many there are then at least.
+END_SHARE, END_FAULTS = 0.2, 2
 HIDING: tuple[FaultKind, ...] = ("pause", "freeze", "partition", "clog", "drop", "jump")
 
 
@@ -79,6 +81,18 @@ class FaultMaker:
                     self._world.scheduler.note("fault", kind)
                 return
             value -= rate
+
+    def come_thick(self) -> None:
+        """From now on faults of the kinds that there are come so often that one or two are likely to hit what is left.
+
+        The end of a run is short: at the ordinary rate hardly anything happens in it.
+        """
+        if not self.share or not self._world.scenario.hits_the_end:
+            return
+        scale = max(1.0, END_SHARE / self.share)
+        self._rates = tuple((kind, rate * scale) for kind, rate in self._rates)
+        self.share *= scale
+        self.left = max(self.left, END_FAULTS)
 
     @property
     def hides_parts(self) -> bool:

@@ -18,7 +18,10 @@ Key = tuple[int, int]
 
 
 class GrantWatch:
-    """Credit is bounded, goes to those that live and were reset, and ends with the run."""
+    """Credit is bounded, goes to those that live and were reset, and ends with the run.
+
+    has_ended: the controller has begun to end the run.
+    """
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -30,12 +33,12 @@ class GrantWatch:
         self._lost: set[Key] = set()
         self._newest: dict[int, int] = {}
         self._workers_versions: set[tuple[str, int]] = set()
-        self._has_ended = False
+        self.has_ended = False
 
     def granted(self, message: StepGrant) -> None:
         """The controller grants steps."""
         scenario = self._scenario
-        if self._has_ended:
+        if self.has_ended:
             raise InvariantError("EXIT", "steps are granted after the run was told to end")
         if message.block_steps < 1 or message.block_steps > scenario.block_steps_max:
             raise InvariantError("BOUND", f"blocks of {message.block_steps} steps are granted")
@@ -85,10 +88,6 @@ class GrantWatch:
         if key not in self._ready:
             raise InvariantError("CORR", f"{key} is reset before it is ready")
         self._asked_reset.add(key)
-
-    def ending(self) -> None:
-        """The controller has begun to end the run."""
-        self._has_ended = True
 
     def heard(self, message: WorkerReady | EnvReset | PlayerLost | WorkerFailed) -> None:
         """The controller hears of an environment."""

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from runtime.messages import PolicyOverdue, PolicyRequest, PolicyUpdate
 from runtime.simulation.errors import InvariantError
-from runtime.simulation.scenarios import FaultKind
 
 # A process by its name, and a behavior.
 Key = tuple[str, str]
 
 
 class PolicyWatch:
-    """Only what was asked for again and again, and was not overtaken, may be called overdue: it costs the holder.
-
-    faults: those that have happened; a worker that stood still may find at once that it has waited too long.
-    """
+    """Only what was asked for again and again, and was not overtaken, may be called overdue: it costs the holder."""
 
     def __init__(self) -> None:
-        self.faults: Mapping[FaultKind, int] = {}
         self._came: dict[Key, int] = {}
         self._asked: dict[tuple[str, str, int], int] = {}
 
@@ -41,5 +34,5 @@ class PolicyWatch:
         came, count = self._came.get((name, behavior), -1), self._asked.get((name, behavior, version), 0)
         if came >= version:
             raise InvariantError("ISOLATE", f"{name} calls {behavior} {version} overdue, and {came} has come")
-        if count < 2 and "pause" not in self.faults:
+        if count < 2:
             raise InvariantError("LIVE", f"{name} calls {behavior} {version} overdue and asked {count} times for it")

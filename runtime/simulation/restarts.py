@@ -64,13 +64,17 @@ class RestartWatch:
         if generation:
             self._spend(name, now_s)
 
+    def started(self, name: str) -> int:
+        """How often a part was started again."""
+        return len(self._times.get(name, ()))
+
     def ordered(self, message: StartPlayer | StartWorker | RestartDenied | WorkerFailed, now_s: float) -> None:
         """The Supervisor orders something about environments."""
         if isinstance(message, RestartDenied):
             self._denied(message, now_s)
         elif isinstance(message, WorkerFailed):
             self._excused.update(message.environments)
-            self.failures[message.worker] = self.failures.get(message.worker, 0) + 1
+            self.failures[message.worker] = self.failures.get(message.worker, 0) + message.is_restarted
         elif isinstance(message, StartPlayer):
             self._start(message.environment, now_s, is_single=True)
         else:

@@ -52,10 +52,11 @@ class Scenario:
 
     worker_envs: number of environments of each EnvWorker. deviation: how often the scheduler leaves its order. rates:
     share of events before which a fault of a kind happens, while events are fewer than `safety_events`, and at most
-    `faults_max` times. restart_envs_at, stop_at: agent steps, 0 for never. stop_event: a StopRequest comes then.
-    update_s, save_s, start_s: durations to draw from, the first one being the ordinary one. disk: what is wrong with
-    the disk that saves go to. is_lossy: any message between parts may be dropped, which the transport promises not to
-    do. crash_kind, crash_effect: the first part of this kind crashes after so many effects.
+    `faults_max` times. hits_the_end: faults come thick once the run is ending. restart_envs_at, stop_at: agent steps, 0
+    for never. stop_event: a StopRequest comes then. update_s, save_s, start_s: durations to draw from, the first one
+    being the ordinary one. disk: what is wrong with the disk that saves go to. is_lossy: any message between parts may
+    be dropped, which the transport promises not to do. crash_kind, crash_effect: the first part of this kind crashes
+    after so many effects.
     """
 
     profile: Profile
@@ -70,6 +71,7 @@ class Scenario:
     block_steps_max: int = 4
     rates: tuple[tuple[FaultKind, float], ...] = ()
     faults_max: int = 4
+    hits_the_end: bool = False
     safety_events: int = 150
     restart_envs_at: int = 0
     stop_at: int = 0
@@ -111,6 +113,7 @@ def draw(seed: int, profile: Profile | None = None) -> Scenario:
         scenario,
         rates=_rates(rng, (*DEADLY, *GENTLE), share=0.4) or (("player", 0.02),),
         faults_max=rng.randint(1, 5),
+        hits_the_end=rng.random() < 0.3,
         restart_envs_at=rng.choice((0, 0, 0, rng.randint(2, 15))),
         disk=rng.choice(DISKS),
     )

@@ -177,8 +177,9 @@ class ControllerShell:
         oracle, core = self._host.world.oracle, self.core
         while self._facts:
             effects = core.handle(self._facts.popleft(), self._host.now_s)
-            if core.state.ending is not None:
-                oracle.grants.ending()
+            if core.state.ending is not None and not oracle.grants.has_ended:
+                oracle.grants.has_ended = True
+                self._host.world.faults.come_thick()
             self._perform_all(effects)
             if not self._facts:
                 oracle.ledger(core.state.counters)

@@ -49,7 +49,6 @@ class World:
         base = Counters() if resumed is None else counters_of(resumed)
         self.oracle = Oracle(scenario, base, versions, learner.steps)
         self.faults = FaultMaker(self)
-        self.oracle.policies.faults = self.faults.counts
         self.seats: list[Seat] = []
         self.lines: list[str] = []
         self.died = False

@@ -14,21 +14,8 @@ from runtime.decisions.env_worker_state import TRANSITIONS, Phase
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId, Incarnation
 from runtime.messages import EnvGrant, HolderRestarted, PlayerLost, PolicyUpdate, ResetRequest, StartPlayer, Stopped
-from tests.support.builders_messages import (
-    OTHER_RUN,
-    RUN,
-    WALKER,
-    assignment,
-    brain,
-    env_grant,
-    policy,
-    reset_request,
-    start_player,
-    start_worker,
-    status,
-    step_grant,
-    stop_request,
-)
+from tests.support import builders_messages as make
+from tests.support.builders_messages import OTHER_RUN, RUN, WALKER, assignment, brain, env_grant, policy, reset_request
 
 ENVS = (0, 1)
 NAMES = (WALKER, "Late")
@@ -52,6 +39,8 @@ class Player:
     acted: dict[str, int] = field(default_factory=dict)
     open_steps: int = 0
     agents: int = 0
+    more_at: int = 0
+    arrived: int = 0
 
 
 class EnvWorkerMachine(RuleBasedStateMachine):
@@ -59,7 +48,7 @@ class EnvWorkerMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.core = EnvWorkerCore(start_worker(assignment(each) for each in ENVS), pid=1)
+        self.core = EnvWorkerCore(make.start_worker(assignment(each) for each in ENVS), pid=1)
         self.players = {each: Player() for each in ENVS}
         self.granted: dict[str, int] = {}
         self.installed: dict[str, list[int]] = {}
@@ -128,6 +117,7 @@ class EnvWorkerMachine(RuleBasedStateMachine):
         self.begin(player, "step", incarnation)
         assert not self.is_stopping
         assert step == player.taken < player.until, "a step beyond the grant"
+        assert player.arrived >= player.more_at, "more agents act than the controller is known to know of"
         for name, version in chosen.items():
             assert version == self.granted[name], "a step with another version than the one granted"
             assert version in self.installed[name], "a step with a version that is not there"
@@ -180,6 +170,8 @@ class EnvWorkerMachine(RuleBasedStateMachine):
                 player.taken, player.open_steps = player.taken + 1, player.open_steps + 1
             else:
                 player.until = player.taken
+            if player.in_flight == "step" and sum(pending.values()) > player.agents:
+                player.more_at = player.taken
             player.in_flight = ""
             player.agents = max(player.agents, sum(pending.values()))
         self.fact(env_id, fx.PlayerReplied(*target, shown), is_stale=is_stale)
@@ -228,6 +220,7 @@ class EnvWorkerMachine(RuleBasedStateMachine):
                     shift=0,
                     reset_shift=0,
                     more=3,
+                    missing=0,
                     chosen={WALKER: newest},
                     block_steps=2,
                     gathers=True,
@@ -259,6 +252,7 @@ class EnvWorkerMachine(RuleBasedStateMachine):
         shift=shifts,
         reset_shift=shifts,
         more=st.integers(-2, 4),
+        missing=st.integers(0, 2),
         chosen=st.dictionaries(st.sampled_from(NAMES), versions, max_size=2),
         block_steps=st.integers(1, 4),
         gathers=st.booleans(),
@@ -270,6 +264,7 @@ class EnvWorkerMachine(RuleBasedStateMachine):
         shift: int,
         reset_shift: int,
         more: int,
+        missing: int,
         chosen: dict[str, int],
         block_steps: int,
         gathers: bool,
@@ -280,20 +275,23 @@ class EnvWorkerMachine(RuleBasedStateMachine):
             player = self.players.get(env_id)
             known = player.reset_id if player else 0
             until = max(0, player.taken + more) if player else more
-            grants.append(env_grant(*target[:1], incarnation=target[1], reset_id=known + reset_shift, until=until))
+            arrived = max(0, player.taken - missing) if player else 0
+            about = {"incarnation": target[1], "reset_id": known + reset_shift}
+            grants.append(env_grant(env_id, until=until, accepted=arrived, **about))
             if self.stale(*target) or reset_shift:
                 stale += 1
             elif (self.phase(env_id), EnvGrant) not in TRANSITIONS:
                 refused = True
             else:
-                credit[env_id] = until
+                credit[env_id] = (until, arrived)
         if not refused:
             self.dropped += stale
             for name, version in chosen.items():
                 self.granted[name] = max(version, self.granted.get(name, version))
-            for env_id, until in credit.items():
-                self.players[env_id].until = max(self.players[env_id].until, until)
-        message = step_grant(*grants, versions=chosen, block_steps=block_steps, gathers=gathers)
+            for env_id, (until, arrived) in credit.items():
+                player = self.players[env_id]
+                player.until, player.arrived = max(player.until, until), max(player.arrived, arrived)
+        message = make.step_grant(*grants, versions=chosen, block_steps=block_steps, gathers=gathers)
         assert self.take(message) != refused
 
     # ---- policies
@@ -319,7 +317,7 @@ class EnvWorkerMachine(RuleBasedStateMachine):
         incarnation = (known.incarnation if known else 0) + rise
         if self.is_stopping or (known is not None and rise <= 0):
             self.dropped += 1
-        message: StartPlayer = start_player(env_id, incarnation)
+        message: StartPlayer = make.start_player(env_id, incarnation)
         assert self.take(message)
 
     @precondition(lambda self: max(each.taken for each in self.players.values()) > 0)
@@ -327,7 +325,7 @@ class EnvWorkerMachine(RuleBasedStateMachine):
     def the_worker_is_to_stop(self) -> None:
         self.dropped += self.is_stopping
         self.is_stopping = True
-        assert self.take(stop_request())
+        assert self.take(make.stop_request())
 
     # ---- time, and what is for nobody
 
@@ -350,7 +348,7 @@ class EnvWorkerMachine(RuleBasedStateMachine):
 
     @rule()
     def a_message_for_somebody_else_comes(self) -> None:
-        assert not self.take(status())
+        assert not self.take(make.status())
 
     # ---- what always holds
 
@@ -372,6 +370,9 @@ class EnvWorkerMachine(RuleBasedStateMachine):
         for slot in state.slots.values():
             if slot.phase is not Phase.IDLE or self.is_stopping:
                 continue
+            player = self.players[slot.env_id]
+            if slot.has_credit and player.arrived < player.more_at:
+                continue  # the controller answers what it is told of more agents
             missing = [name for name in slot.pending if self.granted.get(name) not in self.installed.get(name, [])]
             if slot.has_credit:
                 assert missing, "an environment with all that it needs stands still"

@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
-from tests.mutants.mutant import Mutant, mutant
+from tests.mutants.mutant import Mutant, Patch, mutant
 
 ENDINGS: tuple[Mutant, ...] = (
+    Mutant(
+        "last_word_lost",
+        "the controller is not told that a worker died which had told its end",
+        (
+            Patch(
+                "supervisor",
+                'it was not needed any more"), (Send(CONTROLLER, failed),)',
+                'it was not needed any more"), ()',
+            ),
+        ),
+    ),
+    mutant(
+        "last_steps_unbounded",
+        "a worker that died when it had told its end is taken for one that told it to the controller too",
+        "controller",
+        "    if state.ending is not None and not message.is_restarted and message.worker in state.stopped:\n",
+        "    if state.ending is not None and not message.is_restarted:\n"
+        '        return end.worker_stopped(state, Stopped(run="", part=f"worker {message.worker}"))\n'
+        "    if message.worker in state.stopped:\n",
+    ),
     mutant(
         "loss_cuts_nothing",
         "trajectories go on over the loss of their player",

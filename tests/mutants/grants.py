@@ -6,6 +6,27 @@ from tests.mutants.mutant import Mutant, Patch, mutant
 
 GRANTS: tuple[Mutant, ...] = (
     mutant(
+        "overtaken_version_asked_for",
+        "a worker goes on asking for a version that was overtaken",
+        "stepping",
+        "name != message.behavior or value[0] > kept[-1]}",
+        "name != message.behavior or value[0] not in kept}",
+    ),
+    mutant(
+        "overdue_at_the_first_try",
+        "a policy is called overdue by the clock alone, although it was asked for only once",
+        "stepping",
+        "if waited_s >= start.step_timeout_s and times:",
+        "if waited_s >= start.step_timeout_s:",
+    ),
+    mutant(
+        "more_agents_unanswered",
+        "the controller does not say that it knows of more agents",
+        "collecting",
+        'if seen.agents > record.agents and seen.state == "stepping":',
+        "if False:",
+    ),
+    mutant(
         "grants_of_other_incarnations",
         "a worker takes a grant meant for another incarnation",
         "stepping",
@@ -144,7 +165,7 @@ GRANTS: tuple[Mutant, ...] = (
         "policy_never_overdue",
         "the Supervisor is not told of a policy that does not come",
         "stepping",
-        "if waited_s >= start.step_timeout_s:",
+        "if waited_s >= start.step_timeout_s and times:",
         "if False:",
     ),
     mutant(

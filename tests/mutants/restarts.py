@@ -6,6 +6,27 @@ from tests.mutants.mutant import Mutant, mutant
 
 RESTARTS: tuple[Mutant, ...] = (
     mutant(
+        "denied_restart_counted",
+        "a failure of a worker that is not started again counts as a restart",
+        "controller",
+        "state.worker_restarts.get(message.worker, 0) + message.is_restarted",
+        "state.worker_restarts.get(message.worker, 0) + 1",
+    ),
+    mutant(
+        "denied_holder_counted",
+        "a failure of the PolicyHolder that is not started again counts as a restart",
+        "controller",
+        "state.holder_restarts + message.is_restarted",
+        "state.holder_restarts + 1",
+    ),
+    mutant(
+        "holder_counted_twice",
+        "the failure of a PolicyHolder that is told twice counts twice",
+        "controller",
+        "if message.incarnation <= state.holder_failed_at:",
+        "if False:",
+    ),
+    mutant(
         "worker_incarnation_stays",
         "incarnations do not rise with a worker's restart",
         "supervisor",

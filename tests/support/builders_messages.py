@@ -83,14 +83,16 @@ def reset_request(env_id: int = 0, incarnation: int = 0, reset_id: int = 0) -> R
     return ResetRequest(run=RUN, env_id=EnvId(env_id), incarnation=Incarnation(incarnation), reset_id=reset_id)
 
 
-def env_grant(env_id: int = 0, *, until: int = 1, incarnation: int = 0, reset_id: int = 0) -> EnvGrant:
+def env_grant(
+    env_id: int = 0, *, until: int = 1, incarnation: int = 0, reset_id: int = 0, accepted: int = 0
+) -> EnvGrant:
     """Credit for one environment."""
     return EnvGrant(
         env_id=EnvId(env_id),
         incarnation=Incarnation(incarnation),
         reset_id=reset_id,
         until_step=until,
-        accepted_step=0,
+        accepted_step=accepted,
     )
 
 

@@ -271,7 +271,7 @@ CONTROLLER = Machine(
         "PlayerLost": player_lost(),
         "StartPlayer": start_player(),
         "WorkerFailed": worker_failed((0, 0)),
-        "HolderFailed": HolderFailed(run=RUN, cause="it has ended"),
+        "HolderFailed": HolderFailed(run=RUN, incarnation=Incarnation(0), cause="it has ended"),
         "HolderRestarted": HOLDER_BACK,
         "LearnerFailed": fx.LearnerFailed("no weights", 4),
         "RestartDenied": RestartDenied(run=RUN, cause="too often"),

@@ -319,7 +319,7 @@ def test_a_new_holder_gets_all_policies_again() -> None:
     bench.take(brains_found("B", "A"))
     effects = bench.take(HolderRestarted(run=RUN, incarnation=Incarnation(1)))
     assert [each.behavior for each in sent(effects, PolicyUpdate, HOLDER)] == ["A", "B"]
-    bench.take(HolderFailed(run=RUN, cause="gone"))
+    bench.take(HolderFailed(run=RUN, incarnation=Incarnation(0), cause="gone"))
     assert bench.state.holder_restarts == 1
 
 

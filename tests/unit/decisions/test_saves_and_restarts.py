@@ -13,6 +13,7 @@ from runtime.decisions.effects import (
     SaveFinished,
     StartSave,
 )
+from runtime.experience.brains import Incarnation
 from runtime.messages import (
     HolderFailed,
     RestartPlayersRequest,
@@ -161,7 +162,9 @@ def test_a_run_goes_on_with_the_counters_that_were_saved() -> None:
     bench = in_round(2)
     bench.take(steps_taken(block(0, steps=4, agent_steps=5), block(1, steps=4, agent_steps=6)))
     bench.take(start_player(0, 1), player_lost(1, unreported=2), worker_failed((0, 0), (1, 0)))
-    (save,) = of_type(bench.take(HolderFailed(run=RUN, cause="gone"), stop_request()), StartSave)
+    (save,) = of_type(
+        bench.take(HolderFailed(run=RUN, incarnation=Incarnation(0), cause="gone"), stop_request()), StartSave
+    )
     saved = json.loads(json.dumps(save.run_state))
     options = ControllerOptions(run=RUN, environments=2, first_incarnation=2)
     state = ControllerCore(options, saved).state

@@ -245,12 +245,28 @@ def test_a_timer_for_a_policy_that_has_come_is_dropped_and_counted() -> None:
 # ---- blocks
 
 
-def test_more_agents_than_the_controller_knows_of_are_told_at_once() -> None:
+def test_more_agents_than_the_controller_knows_of_are_told_at_once_and_act_when_it_knows() -> None:
     bench = Bench().stepping(until=9)
-    assert SendBlocks((EnvId(0),)) in bench.take(replied(Walker=2))
+    effects = bench.take(replied(Walker=2))
+    assert SendBlocks((EnvId(0),)) in effects
+    assert not of_type(effects, StepPlayer)
     assert bench.slot().open_steps == 0
-    assert not of_type(bench.take(replied(Walker=1), replied(Walker=2)), SendBlocks)
+    # A grant that was under way says nothing of the step in which they appeared.
+    assert not of_type(bench.take(step_grant(env_grant(until=9, accepted=0))), StepPlayer)
+    assert of_type(bench.take(step_grant(env_grant(until=9, accepted=1))), StepPlayer)
+    for waiting in (1, 2):
+        effects = bench.take(replied(Walker=waiting))
+        assert not of_type(effects, SendBlocks)
+        assert of_type(effects, StepPlayer)
     assert SendBlocks((EnvId(0),)) in bench.take(replied(Walker=2, Late=1))
+
+
+def test_a_policy_is_not_overdue_before_it_was_asked_for_twice() -> None:
+    bench = Bench().ready()
+    bench.take(step_grant(env_grant(until=9), versions={WALKER: 0}), now_s=0.0)
+    # This process stood still for long: its clock has gone on, and it has asked once.
+    assert not sent(bench.take(TimerFired(("policy", WALKER)), now_s=500.0), PolicyOverdue)
+    assert sent(bench.take(TimerFired(("policy", WALKER)), now_s=500.5), PolicyOverdue)
 
 
 def gathering() -> Bench:

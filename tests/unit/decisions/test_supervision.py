@@ -212,12 +212,15 @@ def test_only_a_policy_holder_that_is_ready_is_killed_for_being_overdue() -> Non
 def test_the_loss_of_the_policy_holder_is_told_and_counted() -> None:
     bench = Bench()
     effects = bench.take(PartExited(HOLDER, 0, "its process (pid 5) has ended"))
-    assert Send(CONTROLLER, HolderFailed(run=RUN, cause="its process (pid 5) has ended")) in effects
+    assert (
+        Send(CONTROLLER, HolderFailed(run=RUN, incarnation=Incarnation(0), cause="its process (pid 5) has ended"))
+        in effects
+    )
     assert bench.lines == [
         "[WARNING] the PolicyHolder: its process (pid 5) has ended; it is started again (restart 1 of 2)"
     ]
     controller = ControllerCore(ControllerOptions(run=RUN, environments=1))
-    controller.handle(HolderFailed(run=RUN, cause=""), 0.0)
+    controller.handle(HolderFailed(run=RUN, incarnation=Incarnation(0), cause=""), 0.0)
     assert controller.state.holder_restarts == 1
 
 
@@ -225,8 +228,11 @@ def test_a_part_that_dies_when_it_has_stopped_is_told_and_left_alone() -> None:
     bench = Bench()
     word = Stopped(run=RUN, part="worker 0")
     bench.take(word)
-    # The controller may not have had its last word, and would wait for it.
-    assert bench.take(PartExited(WORKER, 0, "its process (pid 8) has ended")) == (Send(CONTROLLER, word),)
+    # The controller may not have had its last steps and its last word, and would wait for them.
+    cause = "its process (pid 8) has ended"
+    held = ((EnvId(0), Incarnation(0)),)
+    failed = WorkerFailed(run=RUN, worker=0, environments=held, cause=cause, is_restarted=False)
+    assert bench.take(PartExited(WORKER, 0, cause)) == (Send(CONTROLLER, failed),)
     assert bench.lines == ["[WARNING] EnvWorker 0: its process (pid 8) has ended; it was not needed any more"]
 
 
