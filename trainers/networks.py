@@ -39,6 +39,9 @@ VALUE_HEAD_GAIN = 0.1
 """Small, so that the first values are close to 0: the clipped loss moves a value by epsilon per update only."""
 IMAGE_GAIN = float(np.sqrt(2.0))
 """Keeps the size of what passes through an encoder's layers, which each lose about half of it (He et al. 2015)."""
+STACK_GAINS = (1.0, IMAGE_GAIN, 0.25, IMAGE_GAIN, 0.25)
+"""Of a stack's convolutions: the first has no non-linearity before it, and a block at first passes on what comes in, as
+it adds, and what is added would grow."""
 ATTENTION_LAYERS = ("query", "key", "value", "attended")
 GOAL_SIGNAL = 1
 FORGET_BIAS = 1.0
@@ -218,13 +221,20 @@ def initial_weights(shape: NetworkShape, key: str) -> Floats:
     0: it sees no even brightness.
     """
     rng = generator(key, "weights")
+    has_kernels = bool(shape.convolutions.kernels(1)) if shape.images else False
+    first_of_images = {
+        f"{trunk}.sight.{place}.{'0' if has_kernels else 'dense'}.kernel"
+        for trunk in ("actor", "critic")
+        for place, index in enumerate(shape.sights)
+        if len(shape.observations[index]) == 3
+    }
     parts = []
     for name, dimensions in shape.layout:
         if name.endswith(".kernel"):
-            deviation = _gain(name, dimensions) / np.sqrt(np.prod(dimensions[:-1]))
+            deviation = _gain(shape, name, dimensions) / np.sqrt(np.prod(dimensions[:-1]))
             kernel = rng.normal(0.0, deviation, dimensions)
-            if len(dimensions) == 4 and name.endswith(".0.kernel"):
-                kernel -= kernel.mean(axis=(0, 1, 2))
+            if name in first_of_images:
+                kernel -= kernel.mean(axis=tuple(range(len(dimensions) - 1)))
             parts.append(kernel.astype(np.float32).ravel())
         else:
             rest = np.zeros(np.prod(dimensions), np.float32)
@@ -234,8 +244,10 @@ def initial_weights(shape: NetworkShape, key: str) -> Floats:
     return np.concatenate(parts)
 
 
-def _gain(name: str, dimensions: tuple[int, ...]) -> float:
+def _gain(shape: NetworkShape, name: str, dimensions: tuple[int, ...]) -> float:
     """Of the kernel of that name."""
+    if len(dimensions) == 4 and shape.convolutions.stacks:
+        return STACK_GAINS[int(name.split(".")[-2]) % len(STACK_GAINS)]
     heads = {"mean.kernel": POLICY_HEAD_GAIN, "logits.kernel": POLICY_HEAD_GAIN, "value.kernel": VALUE_HEAD_GAIN}
     is_of_encoder = len(dimensions) == 4 or name.endswith(".dense.kernel")
     return IMAGE_GAIN if is_of_encoder else heads.get(name, 1.0)

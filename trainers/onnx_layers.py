@@ -10,7 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from runtime.experience.brains import Floats
-from trainers.encoders import IMAGE_SCALE, IMAGE_SHIFT
+from trainers.encoders import IMAGE_SCALE, IMAGE_SHIFT, POOL_STRIDE, STACK_KERNELS, STACK_SIDE
 from trainers.networks import NetworkShape
 from trainers.normalizer import CLIP, Normalizer
 from trainers.onnx_graph import GraphWriter
@@ -123,7 +123,7 @@ def _features(graph: GraphWriter, vectors: str, sights: Sequence[str]) -> str:
 
 
 def _image(graph: GraphWriter, name: str, weights: Mapping[str, Floats], inputs: GraphInputs, place: int) -> str:
-    """The image centred, convolutions with ELU, then a dense layer.
+    """The image centred, convolutions with ELU or stacks, then a dense layer.
 
     The weights are laid out for TensorFlow, channels last; the graph has channels first, as its inputs.
     """
@@ -131,17 +131,36 @@ def _image(graph: GraphWriter, name: str, weights: Mapping[str, Floats], inputs:
     scaled = graph.node("Mul", inputs.sights[place], graph.shared_constant("image_scale", [IMAGE_SCALE]))
     image = graph.node("Sub", scaled, graph.shared_constant("image_shift", [IMAGE_SHIFT]))
     for number, each in enumerate(encoder.convolutions):
-        kernel = weights[f"{name}.{number}.kernel"].transpose(3, 2, 0, 1)
-        constants = [
-            graph.constant(f"{name}.{number}.kernel", kernel),
-            graph.constant(f"{name}.{number}.bias", weights[f"{name}.{number}.bias"]),
-        ]
+        constants = _filters(graph, f"{name}.{number}", weights)
         image = _elu(graph, graph.node("Conv", image, *constants, strides=[each.stride, each.stride]))
+    for stack in range(len(encoder.stacks)):
+        image = _stack(graph, name, weights, image, stack * STACK_KERNELS)
+    image = graph.node("Relu", image) if encoder.stacks else image
     channels, height, width = encoder.maps(inputs.shape.observations[inputs.shape.sights[place]])[-1]
     last = weights[f"{name}.dense.kernel"]
     turned = last.reshape(height, width, channels, -1).transpose(2, 0, 1, 3).reshape(last.shape)
     flat = graph.node("Flatten", image, axis=1)
     return _swish(graph, dense(graph, f"{name}.dense", {**weights, f"{name}.dense.kernel": turned}, flat))
+
+
+def _filters(graph: GraphWriter, name: str, weights: Mapping[str, Floats]) -> list[str]:
+    """Kernel and bias of a convolution, channels first."""
+    kernel = graph.constant(f"{name}.kernel", weights[f"{name}.kernel"].transpose(3, 2, 0, 1))
+    return [kernel, graph.constant(f"{name}.bias", weights[f"{name}.bias"])]
+
+
+def _stack(graph: GraphWriter, name: str, weights: Mapping[str, Floats], image: str, first: int) -> str:
+    """A convolution, the largest of each neighbourhood, and two blocks; first: number of the convolution."""
+
+    def convolved(number: int, inputs: str) -> str:
+        return graph.node("Conv", inputs, *_filters(graph, f"{name}.{number}", weights), pads=[1, 1, 1, 1])
+
+    sizes, strides = [STACK_SIDE, STACK_SIDE], [POOL_STRIDE, POOL_STRIDE]
+    image = graph.node("MaxPool", convolved(first, image), kernel_shape=sizes, strides=strides)
+    for number in (first + 1, first + 3):
+        inner = convolved(number, graph.node("Relu", image))
+        image = graph.node("Add", image, convolved(number + 1, graph.node("Relu", inner)))
+    return image
 
 
 def _buffer(graph: GraphWriter, name: str, weights: Mapping[str, Floats], inputs: GraphInputs, place: int) -> str:

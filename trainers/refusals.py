@@ -42,7 +42,7 @@ def _refuse_image(name: str, index: int, spec: ObservationSpec, kind: str) -> No
     encoder = ENCODERS.get(kind)
     if encoder is None:
         raise UsageError(
-            f"brain {name!r}: vis_encode_type {kind!r} is not supported yet, and observation {index}, {spec.name!r}, "
+            f"brain {name!r}: vis_encode_type {kind!r} is not known, and observation {index}, {spec.name!r}, "
             f"is an image; expected {' or '.join(ENCODERS)}. Change network_settings.vis_encode_type.",
         )
     _, height, width = spec.shape

@@ -12,7 +12,6 @@ from fakeunity.rows import Actions
 from fakeunity.scenes.catalogue import open_world
 from tests.support.runs import train
 from tests.support.training import seen_by
-from trainers.encoders import ENCODERS
 
 pytestmark = [pytest.mark.learning, pytest.mark.slow]
 
@@ -36,7 +35,7 @@ def configured(folder: Path, **changes: object) -> str:
 LEARNING_RATES = {"simple": 1.5e-3, "nature_cnn": 5e-4}
 
 
-@pytest.mark.parametrize("encoder", sorted(ENCODERS))
+@pytest.mark.parametrize("encoder", sorted(LEARNING_RATES))
 def test_gridworld_is_learned_to_95_of_100_and_so_is_its_exported_model(tmp_path: Path, encoder: str) -> None:
     settings = configured(tmp_path, vis_encode_type=encoder, learning_rate=LEARNING_RATES[encoder])
     run = train(tmp_path, "r", settings, "--env", PLAYER, "--seed", "1")

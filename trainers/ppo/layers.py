@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from trainers.encoders import IMAGE_SCALE, IMAGE_SHIFT, Encoder
+from trainers.encoders import IMAGE_SCALE, IMAGE_SHIFT, POOL_STRIDE, STACK_KERNELS, STACK_SIDE, Encoder
 
 Tensor = Any  # TensorFlow ships no usable types.
 
@@ -63,13 +63,49 @@ def centred(image: Tensor) -> Tensor:
 
 
 def encode_image(name: str, weights: Mapping[str, Tensor], image: Tensor, encoder: Encoder) -> Tensor:
-    """(n, hidden units) of an image (n, height, width, channels): centred, convolutions with ELU, a dense layer."""
+    """(n, hidden units) of an image (n, height, width, channels): centred, convolutions with ELU, a dense layer.
+
+    Stacks in place of the convolutions, where the encoder has them.
+    """
     image = centred(image)
+    for stack in range(len(encoder.stacks)):
+        image = _stack(name, weights, image, stack * STACK_KERNELS)
+    image = tf.nn.relu(image) if encoder.stacks else image
     for number, each in enumerate(encoder.convolutions):
         linear = tf.nn.conv2d(image, weights[f"{name}.{number}.kernel"], each.stride, "VALID")
         image = elu(linear + weights[f"{name}.{number}.bias"])
     flat = tf.reshape(image, [tf.shape(image)[0], weights[f"{name}.dense.kernel"].shape[0]])
     return swish(dense(f"{name}.dense", weights, flat))
+
+
+def _stack(name: str, weights: Mapping[str, Tensor], image: Tensor, first: int) -> Tensor:
+    """A convolution, the largest of each neighbourhood, and two blocks; first: number of the convolution."""
+
+    def convolved(number: int, inputs: Tensor) -> Tensor:
+        linear = tf.nn.conv2d(inputs, weights[f"{name}.{number}.kernel"], 1, "SAME")
+        return linear + weights[f"{name}.{number}.bias"]
+
+    image = largest(convolved(first, image))
+    for number in (first + 1, first + 3):
+        inner = convolved(number, tf.nn.relu(image))
+        image += convolved(number + 1, tf.nn.relu(inner))
+    return image
+
+
+def largest(image: Tensor) -> Tensor:
+    """The largest of each STACK_SIDE x STACK_SIDE pixels, every POOL_STRIDE pixels, of (n, height, width, channels).
+
+    Made of slices: the compiler's own operator for the gradient of a pool walks pixel by pixel on a CPU.
+    """
+    for axis in (1, 2):
+        count = (image.shape[axis] - STACK_SIDE) // POOL_STRIDE + 1
+        span = POOL_STRIDE * (count - 1) + 1
+        parts = []
+        for start in range(STACK_SIDE):
+            window = slice(start, start + span, POOL_STRIDE)
+            parts.append(image[:, window] if axis == 1 else image[:, :, window])
+        image = tf.maximum(tf.maximum(parts[0], parts[1]), parts[2])
+    return image
 
 
 def encode_buffer(name: str, weights: Mapping[str, Tensor], things: Tensor, agent: Tensor) -> Tensor:

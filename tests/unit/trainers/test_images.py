@@ -48,9 +48,15 @@ def image_of(width: int, height: int, **changes: object) -> BrainParameters:
 @pytest.mark.parametrize(
     ("brain", "kind", "text"),
     [
-        (image_of(84, 84), "resnet", "vis_encode_type 'resnet' is not supported yet, and observation 1, 'eye', is an"),
-        (image_of(84, 84), "match3", "'match3' is not supported yet.* expected simple or nature_cnn"),
-        (image_of(84, 84), "fully_connected", "'fully_connected' is not supported yet"),
+        (
+            image_of(84, 84),
+            "resnet18",
+            "vis_encode_type 'resnet18' is not known, and observation 1, 'eye', is an image",
+        ),
+        (image_of(84, 84), "none", "expected simple or match3 or fully_connected or resnet or nature_cnn"),
+        (image_of(14, 84), "resnet", r"'eye', is an image of 14x84 pixels; expected at least 15 on each side"),
+        (image_of(84, 4), "match3", r"'eye', is an image of 84x4 pixels; expected at least 5 on each side"),
+        (image_of(84, 0), "fully_connected", r"'eye', is an image of 84x0 pixels; expected at least 1 on each side"),
         (image_of(84, 19), "simple", r"'eye', is an image of 84x19 pixels; expected at least 20 on each side"),
         (image_of(35, 84), "nature_cnn", r"'eye', is an image of 35x84 pixels; expected at least 36 on each side"),
     ],
@@ -80,6 +86,11 @@ def test_the_smallest_image_leaves_one_place_and_a_smaller_one_none(kind: str) -
 def test_the_encoders_have_the_known_sizes() -> None:
     assert ENCODERS["simple"].maps((3, 84, 84)) == ((16, 20, 20), (32, 9, 9))
     assert ENCODERS["nature_cnn"].maps((3, 84, 84)) == ((32, 20, 20), (64, 9, 9), (64, 7, 7))
+    assert ENCODERS["match3"].maps((3, 8, 9)) == ((35, 6, 7), (144, 4, 5))
+    assert ENCODERS["fully_connected"].maps((3, 8, 9)) == ((3, 8, 9),)
+    assert [maps[0] for maps in ENCODERS["resnet"].maps((3, 84, 84))] == [16] * 6 + [32] * 12
+    assert ENCODERS["resnet"].maps((3, 84, 84))[-1] == (32, 9, 9)
+    assert ENCODERS["resnet"].kernels(4)[:2] == ((3, 3, 4, 16), (3, 3, 16, 16))
     assert ENCODERS["nature_cnn"].kernels(4) == ((8, 8, 4, 32), (4, 4, 32, 64), (3, 3, 64, 64))
 
 
