@@ -2,7 +2,8 @@
 
 *Env step*: one reply to a STEP, with no agents too. *Decision*: one action row received for an agent that is not done.
 *Agent step*: one decision whose outcome, the agent's next row, was sent. *Episode*: one row that is done. A line is
-written after the reply is computed and before it is sent, so what a trainer has seen is never missing here.
+written after the reply is computed and before it is sent, so what a trainer has seen is never missing here. Numbers
+that came as environment parameters are told under `parameters`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Journal:
         self.path = folder / f"{env_id}-{self._pid}.jsonl"
         self._file = self.path.open("ab", buffering=0)
 
-    def write(self, command: str, counters: Counters, **more: str | int) -> None:
+    def write(self, command: str, counters: Counters, **more: str | int | dict[str, float]) -> None:
         """One line: pid, exchange, command, the cumulative counters, and `more`."""
         line = {
             "pid": self._pid,

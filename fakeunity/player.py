@@ -124,7 +124,8 @@ class Player:
             self.phase = Phase.RUNNING
         else:
             answer = self._behaviors.step(order.actions, self.counters)
-        self._note(order.command)
+        told = {key: value for key, value in order.parameters if isinstance(value, float)}
+        self._note(order.command, **({"parameters": told} if told else {}))
         return answer
 
     def _greeted(self, order: Order) -> bytes:
@@ -135,7 +136,7 @@ class Player:
         self._note("HANDSHAKE", scene=self._scene, seed=seed, url_seed=self._seed, agents=self._agents)
         return wire.header_bytes()
 
-    def _note(self, command: str, **more: str | int) -> None:
+    def _note(self, command: str, **more: str | int | dict[str, float]) -> None:
         if self._journal is not None:
             self._journal.write(command, self.counters, **more)
 

@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Convert, and return the exit code: 0 written, 2 wrong usage or configuration, 5 NEW cannot be written."""
     options = _parser().parse_args(argv)
     try:
-        text = converted(options.old)
+        text = converted(options.old, curriculum=options.curriculum, sampler=options.sampler)
         _write(Path(options.new), text, may_replace=options.force)
     except TrainingError as error:
         for line in str(error).splitlines():
@@ -36,15 +36,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def converted(old: str) -> str:
-    """The text of the file in today's format. Raises ConfigError for what is wrong in OLD, with its line."""
+def converted(old: str, *, curriculum: str | None = None, sampler: str | None = None) -> str:
+    """The text of the file in today's format. Raises ConfigError for what is wrong in OLD, with its line.
+
+    curriculum, sampler: files of the same time whose lessons and samplers go into `environment_parameters:`.
+    """
     path = Path(old)
     if format_of(read_file(path)) == "today":
         raise UsageError(
             f"{path}: found {TODAY_FORMAT}; expected trainer_config.yaml of ML-Agents 0.8 to 0.15, with `default:` and "
             f"one block per brain. It needs no conversion: python -m runtime.train {path}",
         )
-    before = _settings([old, "--train"])
+    flags = [("--curriculum", curriculum), ("--sampler", sampler)]
+    words = [word for name, value in flags if value is not None for word in (name, value)]
+    before = _settings([old, "--train", *words])
     text = HEADER.format(name=path.name) + to_converted_yaml(before)
     _check_equal(before, text)
     return text
@@ -86,6 +91,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("old", metavar="OLD", help="trainer_config.yaml with `default:` and one block per brain")
     parser.add_argument("new", metavar="NEW", help="file to write, with `behaviors:`")
+    parser.add_argument("--curriculum", metavar="DIR", help="folder of lesson files, BRAIN.json, to take along")
+    parser.add_argument("--sampler", metavar="FILE", help="YAML file of samplers to take along")
     parser.add_argument("--force", action="store_true", help="write over NEW if it exists")
     return parser
 

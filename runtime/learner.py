@@ -216,6 +216,12 @@ class Learner(Protocol):
     def take_summaries(self) -> Sequence[Summary]:
         """Summaries that became due since the last call, oldest first."""
 
+    def take_returns(self) -> Mapping[str, Sequence[float]]:
+        """Returns of the episodes that have ended since the last call, by behavior, in the order of their acceptance.
+
+        Rewards of groups included, as in `mean_reward`. Called only where lessons need them.
+        """
+
     def begin_update(self, behavior: str) -> UpdateJob:
         """A job that updates `behavior` from what is buffered.
 

@@ -42,7 +42,10 @@ class _Clock:
 
 
 class RunRecorder:
-    """The files of one run. `warn` takes one sentence about a file that could not be written."""
+    """The files of one run. `warn` takes one sentence about a file that could not be written.
+
+    lessons: of each parameter that has some, its lesson now; kept up to date by the owner.
+    """
 
     def __init__(self, options: RecordingOptions, warn: Callable[[str], None]) -> None:
         self._options = options
@@ -58,6 +61,7 @@ class RunRecorder:
         self._first_step_s: float | None = None
         self._stats = StatsBook()
         self.clock = _Clock()
+        self.lessons: Mapping[str, int] = {}
 
     @property
     def lines(self) -> tuple[tuple[int, str], ...]:
@@ -117,7 +121,8 @@ class RunRecorder:
     def _write_events(self, summary: Summary, lost: Mapping[str, float]) -> None:
         told = self._stats.take(summary.behavior)
         writer = self._writer(summary.behavior)
-        values = {**told.scalars, **summary.values, **lost}
+        lessons = {f"Environment/Lesson Number/{name}": float(number) for name, number in self.lessons.items()}
+        values = {**told.scalars, **summary.values, **lost, **lessons}
         writer.add(summary.step, values, now_s=time.time(), histograms=told.histograms)
 
     def _writer(self, behavior: str) -> EventWriter:
@@ -200,6 +205,7 @@ class RunRecorder:
             restarts={int(env_id): each.restarts for env_id, each in state.envs.items()},
             workers={each: state.worker_restarts.get(each, 0) for each in range(self._options.workers)},
             holder=state.holder_restarts,
+            lessons=dict(state.lessons.numbers),
         )
 
     def write_logs(self, *, is_final: bool) -> None:
@@ -209,7 +215,7 @@ class RunRecorder:
             name: SavedBehavior(checkpoints=models, final=models[-1] if is_final and models else None)
             for name, models in self._models.items()
         }
-        status = training_status_document(behaviors, versions=versions)
+        status = training_status_document(behaviors, versions=versions, lessons=self.lessons)
         self._try(lambda: write_json_atomically(self._paths.training_status, status))
         children = {
             name: TimerNode(total_s=spent, count=self.clock.calls[name]) for name, spent in self.clock.spent_s.items()

@@ -31,7 +31,7 @@ class RunSummary:
     Mappings by brain have the behavior's name as key, without `?team=N`. exit_reason and policy_sha256 are None while
     the run goes on. elapsed_s, steps_per_s: real time. restarts: by env id, workers: by worker number, zeros
     included; holder: how often the PolicyHolder was lost. replaced_numbers: of players, that were not finite and
-    became 0 because `--not-finite zero` asked for it.
+    became 0 because `--not-finite zero` asked for it. lessons: of each environment parameter that has some, from 0.
     """
 
     run_id: str
@@ -53,6 +53,7 @@ class RunSummary:
     restarts: Mapping[int, int] = field(default_factory=dict)
     workers: Mapping[int, int] = field(default_factory=dict)
     holder: int = 0
+    lessons: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Json]:
         """The document as JSON values; a number that is not finite becomes null."""
@@ -76,6 +77,7 @@ class RunSummary:
             "restarts": {str(env_id): count for env_id, count in sorted(self.restarts.items())},
             "workers": {str(worker): count for worker, count in sorted(self.workers.items())},
             "holder": self.holder,
+            "lessons": dict(self.lessons),
         }
 
 

@@ -10,11 +10,11 @@ import cloudpickle
 
 from runtime.actors.composition import RunPlan
 from runtime.actors.controller_start import ControllerStart
-from runtime.decisions.collecting import ASYNC_SHARES
 from runtime.decisions.controller_state import ControllerOptions
 from runtime.decisions.restarts import RestartLimits
 from runtime.decisions.supervisor import SupervisorOptions
 from runtime.experience.brains import EnvId
+from runtime.experience.lessons import Lesson, LessonPlan
 from runtime.experience.parameters import GaussianDraw, MultiRangeDraw, ParameterValue, UniformDraw
 from runtime.learner import LearnerFactory, LearnerOptions
 from runtime.messages import StartWorker
@@ -22,6 +22,7 @@ from runtime.recording_options import RecordingOptions
 from runtime.run_directory import RunPaths
 from runtime.settings.model import (
     ConstantParameter,
+    CurriculumParameter,
     Editor,
     EngineSettings,
     Executable,
@@ -29,6 +30,7 @@ from runtime.settings.model import (
     GaussianSampler,
     MultiRangeUniformSampler,
     RunSettings,
+    SampledParameter,
     UniformSampler,
 )
 
@@ -206,12 +208,14 @@ def controller_start(launch: Launch, *, workers: int) -> ControllerStart:
         environments=env.num_envs,
         is_sync=is_sync,
         is_training=is_training,
-        # An asynchronous block is a share of this.
-        block_steps_max=BLOCK_STEPS_MAX if is_sync else ASYNC_SHARES * BLOCK_STEPS_MAX,
+        block_steps_max=BLOCK_STEPS_MAX,
         stop_at=settings.stop_at,
         restart_envs_at=settings.restart_envs_at,
         parameters=environment_parameters(settings),
         train_mode=not settings.is_slow,
+        lessons=lesson_plans(settings),
+        first_lesson=settings.lesson,
+        resampling_interval=settings.resampling_interval,
         first_incarnation=launch.first_incarnation,
     )
     keeps = [each.keep_checkpoints for each in (*settings.behaviors.values(), settings.default_settings) if each]
@@ -241,17 +245,44 @@ def controller_start(launch: Launch, *, workers: int) -> ControllerStart:
 
 
 def environment_parameters(settings: RunSettings) -> dict[str, ParameterValue]:
-    """What every player is given at a reset. A sampler without a seed of its own gets the run's, plus its place."""
-    values: dict[str, ParameterValue] = {}
-    for place, (name, each) in enumerate(settings.environment_parameters.items()):
-        seed = settings.environment.seed + place
-        match each:
-            case ConstantParameter(value):
-                values[name] = value
-            case UniformSampler(low, high, own):
-                values[name] = UniformDraw(min_value=low, max_value=high, seed=seed if own < 0 else own)
-            case GaussianSampler(mean, deviation, own):
-                values[name] = GaussianDraw(mean=mean, st_dev=deviation, seed=seed if own < 0 else own)
-            case MultiRangeUniformSampler(intervals, own):
-                values[name] = MultiRangeDraw(intervals=intervals, seed=seed if own < 0 else own)
-    return values
+    """What every player is given at a reset, lessons aside.
+
+    A sampler without a seed of its own gets the run's, plus its place.
+    """
+    return {
+        name: _given(each, settings.environment.seed + place)
+        for place, (name, each) in enumerate(settings.environment_parameters.items())
+        if not isinstance(each, CurriculumParameter)
+    }
+
+
+def lesson_plans(settings: RunSettings) -> tuple[LessonPlan, ...]:
+    """The parameters that have lessons, in the order in which they were written."""
+    return tuple(
+        LessonPlan(
+            parameter=name,
+            lessons=tuple(
+                Lesson(
+                    name=each.name,
+                    value=_given(each.value, settings.environment.seed + place),
+                    criterion=each.criterion,
+                )
+                for each in parameter.lessons
+            ),
+            source=parameter.source,
+        )
+        for place, (name, parameter) in enumerate(settings.environment_parameters.items())
+        if isinstance(parameter, CurriculumParameter)
+    )
+
+
+def _given(parameter: SampledParameter, seed: int) -> ParameterValue:
+    match parameter:
+        case ConstantParameter(value):
+            return value
+        case UniformSampler(low, high, own):
+            return UniformDraw(min_value=low, max_value=high, seed=seed if own < 0 else own)
+        case GaussianSampler(mean, deviation, own):
+            return GaussianDraw(mean=mean, st_dev=deviation, seed=seed if own < 0 else own)
+        case MultiRangeUniformSampler(intervals, own):
+            return MultiRangeDraw(intervals=intervals, seed=seed if own < 0 else own)

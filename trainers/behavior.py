@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import numpy as np
 from runtime.errors import LearnerError
 from runtime.experience.brains import BrainParameters, EnvId
 from runtime.experience.columns import StepBlock
+from runtime.experience.lessons import LESSON_LENGTH_MAX
 from runtime.learner import BehaviorSettings, BrainProgress, PolicyRelease, Summary
 from trainers.batches import Capacity, batch_of, capacity_for
 from trainers.buffer import ROWS_AT_FIRST, Array, Observations, TransitionBuffer
@@ -61,6 +63,8 @@ class Behavior:
         self.streams: dict[tuple[str, EnvId], Stream] = {}
         self.episodes = EpisodeStatistics()
         self.summaries = SummaryWriter(settings.summary_freq)
+        # For lessons; of those that nobody takes, the newest are kept.
+        self.returns: deque[float] = deque(maxlen=LESSON_LENGTH_MAX)
         # One more than may arrive: an action may be under way while an update is made.
         self._snapshots_max = keeps_versions + 1
         self.snapshots: list[PolicySnapshot] = [self._snapshot()]
@@ -100,6 +104,7 @@ class Behavior:
             self.steps += count
         for episode in finished:
             self.episodes.add(episode, period=self.period, env_id=block.env_id, brain=wire)
+            self.returns.append(episode.reward + episode.group_reward)
 
     def rows(self, block: StepBlock, wire: str, observations: Observations, clock: int) -> StreamRows:
         """The rows of one wire brain, checked already. clock: env steps of the environment before the block."""

@@ -207,6 +207,13 @@ class PPOLearner:
         ]
         return sorted(found, key=lambda summary: summary.step)
 
+    def take_returns(self) -> Mapping[str, Sequence[float]]:
+        """Returns of the episodes that have ended since the last call."""
+        taken = {name: tuple(each.returns) for name, each in self._behaviors.items() if each.returns}
+        for each in self._behaviors.values():
+            each.returns.clear()
+        return taken
+
     def begin_update(self, behavior: str) -> UpdateJob:
         """A job that updates `behavior` from what is buffered."""
         return self._behaviors[behavior].begin_update()

@@ -144,7 +144,9 @@ class ControllerPart:
         self._is_handling = True
         try:
             while self._facts:
-                self._perform_all(self._core.handle(self._facts.popleft(), self._host.now_s()))
+                effects = self._core.handle(self._facts.popleft(), self._host.now_s())
+                self._recorder.lessons = self._core.state.lessons.numbers
+                self._perform_all(effects)
         finally:
             self._is_handling = False
 
@@ -222,7 +224,8 @@ class ControllerPart:
         self._cut_idle()
         summaries = learner.take_summaries()
         self._recorder.add_summaries(summaries, self._the_core.state.counters)
-        self._facts.append(fx.BlocksAccepted(learner.progress(), has_summaries=bool(summaries)))
+        returns = learner.take_returns() if self._start.options.lessons else {}
+        self._facts.append(fx.BlocksAccepted(learner.progress(), bool(summaries), returns))
         self._recorder.clock.add("accept", time.monotonic() - began_s)
 
     def _cut_idle(self) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from runtime.decisions.controller_end import after_round, due_end
 from runtime.decisions.controller_state import ControllerPhase, ControllerState
+from runtime.decisions.curricula import reset_players
 from runtime.decisions.effects import AcceptBlocks, CutTrajectories, Send, StartUpdate, worker_role
 from runtime.decisions.frozen import replace
 from runtime.decisions.ledger import EnvRecord, behaviors_of, judge, seen_block
@@ -160,6 +161,8 @@ ASYNC_SHARES = 4
 
 def _can_begin(state: ControllerState) -> bool:
     records = state.envs.values()
+    if any(each.state == "resetting" and each.reset_id > 0 for each in records):
+        return False  # a new lesson begins for all of them together
     if state.waits_for_all:
         return all(each.state == "ready" for each in records) and _policies_there(state)
     return any(each.state == "ready" for each in records) and _policies_there(state)
@@ -247,6 +250,11 @@ def _go_on_freely(state: ControllerState) -> Decision:
         effects = (*effects, *more)
         if state.ending is not None or state.phase is not ControllerPhase.COLLECTING:
             return state, effects
+    if state.is_reset_due:
+        if any(each.state == "stepping" for each in state.envs.values()):
+            return state, effects  # they take what they were granted, and no more
+        state, more = reset_players(state)
+        return state, (*effects, *more)
     if is_full and state.options.is_training:
         return state, effects
     if due_end(state) is not None:

@@ -22,6 +22,7 @@ from runtime.decisions.controller_state import (
     ControllerState,
     Ending,
 )
+from runtime.decisions.curricula import reset_request
 from runtime.decisions.effects import (
     HOLDER,
     AddBrain,
@@ -50,6 +51,7 @@ from runtime.decisions.ledger import (
 )
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId, Incarnation
+from runtime.experience.lessons import first_lessons, with_returns
 from runtime.learner import BrainProgress, PolicyRelease
 from runtime.messages import (
     BrainsFound,
@@ -58,7 +60,6 @@ from runtime.messages import (
     HolderRestarted,
     PlayerLost,
     PolicyUpdate,
-    ResetRequest,
     RestartDenied,
     StartPlayer,
     StatsReported,
@@ -98,7 +99,8 @@ class ControllerCore:
             EnvId(each): EnvRecord(env_id=EnvId(each), incarnation=Incarnation(first - 1), planned=first)
             for each in range(options.environments)
         }
-        self.state = ControllerState(options=options, envs=envs, progress=progress or {})
+        lessons = first_lessons(options.lessons, options.first_lesson or 0)
+        self.state = ControllerState(options=options, envs=envs, progress=progress or {}, lessons=lessons)
         if resumed is not None:
             self.state = end.restore_run_state(self.state, resumed)
 
@@ -189,14 +191,7 @@ def _worker_ready(state: ControllerState, message: WorkerReady) -> Decision:
         return _stale(state, message)
     state, record = _successor(state, record, message)
     record = replace(record, state="resetting", reset_id=0, player_pid=message.player_pid)
-    request = ResetRequest(
-        run=message.run,
-        env_id=message.env_id,
-        incarnation=message.incarnation,
-        reset_id=0,
-        parameters=state.options.parameters,
-        train_mode=state.options.train_mode,
-    )
+    request = reset_request(state, record)
     if state.ending is not None:
         # It was not known when the others were asked.
         return _with_env(state, record), (end.ask_to_stop(state, state.ending, message.worker),)
@@ -242,7 +237,8 @@ def _brain_added(state: ControllerState, message: BrainAdded) -> Decision:
 
 
 def _blocks_accepted(state: ControllerState, message: BlocksAccepted) -> Decision:
-    state = replace(state, progress=message.progress, accepting=state.accepting - 1)
+    lessons = with_returns(state.lessons, state.options.lessons, message.returns)
+    state = replace(state, progress=message.progress, accepting=state.accepting - 1, lessons=lessons)
     summary: Effects = (WriteSummary(),) if message.has_summaries else ()
     state, effects = end.go_on_ending(state) if state.ending is not None else go_on_collecting(state)
     return state, (*summary, *effects)

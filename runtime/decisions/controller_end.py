@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from runtime.decisions.controller_state import ControllerPhase, ControllerState, Ending
+from runtime.decisions.curricula import lessons_refusal, look_at_lessons, reset_players
 from runtime.decisions.effects import (
     SUPERVISOR,
     AcceptBlocks,
@@ -27,6 +28,7 @@ from runtime.decisions.effects import (
 from runtime.decisions.frozen import replace
 from runtime.decisions.ledger import Counters, EnvRecord, unreported_bound
 from runtime.experience.brains import EnvId
+from runtime.experience.lessons import from_json, to_json
 from runtime.messages import RestartPlayersRequest, Stopped, StopRequest
 
 Effects = tuple[object, ...]
@@ -36,14 +38,21 @@ UPDATE_WAIT_SHARE = 0.7
 
 
 def after_round(state: ControllerState) -> Decision:
-    """What is due between rounds: the end, a planned restart, or a checkpoint."""
+    """What is due between rounds: a look at the lessons, then the end, a planned restart, a checkpoint, resets."""
     options, agent_steps = state.options, state.counters.agent_steps
+    state, told = look_at_lessons(state)
     ending = due_end(state)
     if ending is not None:
-        return begin_end(state, ending)
+        state, effects = begin_end(state, ending)
+        return state, (*told, *effects)
     if options.restart_envs_at is not None and agent_steps >= options.restart_envs_at and not state.has_restarted_envs:
-        return _restart_players(state)
-    return _save_if_due(state)
+        state, effects = _restart_players(replace(state, is_reset_due=False))
+        return state, (*told, *effects)
+    state, effects = _save_if_due(state)
+    if state.is_reset_due and options.is_sync:
+        state, resets = reset_players(state)
+        effects = (*effects, *resets)
+    return state, (*told, *effects)
 
 
 def due_end(state: ControllerState) -> Ending | None:
@@ -51,7 +60,7 @@ def due_end(state: ControllerState) -> Ending | None:
     stop_at = state.options.stop_at
     if stop_at is not None and state.counters.agent_steps >= stop_at:
         return _natural_end(state) or Ending(reason="stop_at", exit_code=0)
-    return _natural_end(state)
+    return _natural_end(state) or lessons_refusal(state)
 
 
 def _natural_end(state: ControllerState) -> Ending | None:
@@ -233,6 +242,8 @@ def run_state(state: ControllerState) -> dict[str, object]:
         "agents_max": state.agents_max,
         "steps": {name: each.steps for name, each in sorted(state.progress.items())},
         "agents_seen_at": {name: state.seen_at(name) for name in sorted(state.progress)},
+        "lessons": to_json(state.lessons),
+        "resampled": state.resampled,
     }
 
 
@@ -270,4 +281,6 @@ def restore_run_state(state: ControllerState, saved: Mapping[str, object]) -> Co
         holder_restarts=number("holder_restarts"),
         agents_max=number("agents_max"),
         seen_before=numbers("agents_seen_at"),
+        lessons=from_json(saved.get("lessons"), state.options.lessons, number=state.options.first_lesson),
+        resampled=number("resampled"),
     )

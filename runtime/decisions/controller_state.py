@@ -9,6 +9,7 @@ from enum import Enum
 from runtime.decisions.ledger import Counters, EnvRecord
 from runtime.experience.brains import EnvId
 from runtime.experience.columns import StepBlock
+from runtime.experience.lessons import LessonPlan, LessonState
 from runtime.experience.parameters import ParameterValue
 from runtime.learner import BrainProgress, PolicyRelease
 
@@ -29,7 +30,9 @@ class ControllerOptions:
     """What a run asks of its controller.
 
     environments: their number. block_steps_max: env steps per block at most. stop_at, restart_envs_at: agent steps.
-    idle_steps: env steps without an agent after which a behavior no longer holds up the end of the run.
+    idle_steps: env steps without an agent after which a behavior no longer holds up the end of the run. lessons: of the
+    parameters that have some; first_lesson: with which they begin, None for 0 or the saved ones. resampling_interval:
+    env steps after which all players are reset, None for never.
     """
 
     run: str
@@ -44,6 +47,9 @@ class ControllerOptions:
     idle_steps: int = 500
     stop_deadline_s: float = 6.0
     first_incarnation: int = 0
+    lessons: tuple[LessonPlan, ...] = ()
+    first_lesson: int | None = None
+    resampling_interval: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +83,8 @@ class ControllerState:
     holder_failed_at: newest PolicyHolder that was lost. agents_max: most agents ever seen waiting in one environment.
     is_save_failing: the newest save failed, which was said. seen_before: env steps when behaviors of a resumed run last
     had an agent. next_save: agent steps of the next checkpoint, by behavior.
+    lessons: where the curricula are; resampled: how often parameters were drawn anew. is_reset_due: all players are
+    reset before they go on. is_unknown_told: it was said that lessons wait for a behavior that nobody has announced.
     """
 
     options: ControllerOptions
@@ -103,6 +111,10 @@ class ControllerState:
     agents_max: int = 0
     seen_before: Mapping[str, int] = field(default_factory=dict)
     next_save: Mapping[str, int] = field(default_factory=dict)
+    lessons: LessonState = LessonState()
+    resampled: int = 0
+    is_reset_due: bool = False
+    is_unknown_told: bool = False
 
     @property
     def workers(self) -> frozenset[int]:

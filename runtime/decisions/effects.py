@@ -6,7 +6,7 @@ talk to a player or to learning are answered by a fact, one more message for the
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -273,10 +273,11 @@ class BrainAdded:
 
 @dataclass(frozen=True, slots=True)
 class BlocksAccepted:
-    """The learner has taken the blocks."""
+    """The learner has taken the blocks. returns: of the episodes that ended in them, by behavior, for lessons."""
 
     progress: Mapping[str, BrainProgress]
     has_summaries: bool = False
+    returns: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

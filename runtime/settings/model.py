@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from runtime.errors import UsageError
+from runtime.experience.lessons import Criterion
 from runtime.learner import BehaviorSettings
 from runtime.settings.faults import listed, nearest, shown
 from runtime.settings.names import behavior_name
@@ -145,7 +146,27 @@ class MultiRangeUniformSampler:
     seed: int = -1
 
 
-ParameterSettings = ConstantParameter | UniformSampler | GaussianSampler | MultiRangeUniformSampler
+SampledParameter = ConstantParameter | UniformSampler | GaussianSampler | MultiRangeUniformSampler
+
+
+@dataclass(frozen=True, slots=True)
+class LessonSettings:
+    """One lesson: the value that players are given, and when it ends; None for the last."""
+
+    name: str
+    value: SampledParameter
+    criterion: Criterion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CurriculumParameter:
+    """An environment parameter with lessons, at least one. source: where they were written, for messages alone."""
+
+    lessons: tuple[LessonSettings, ...]
+    source: str = field(default="", compare=False)
+
+
+ParameterSettings = SampledParameter | CurriculumParameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,10 +22,12 @@ from runtime.settings.command_line import CommandLine, parse_command_line
 from runtime.settings.era import EraBehaviors, translate
 from runtime.settings.faults import Fault, Findings, Place
 from runtime.settings.formats import format_of
+from runtime.settings.lessons import check_lessons, read_lesson_folder, with_curricula
 from runtime.settings.model import FAKE_SCHEME, FakeScene, RunSettings
 from runtime.settings.nodes import MapNode, Scalar, empty_map, map_of
 from runtime.settings.parameters import read_parameters
 from runtime.settings.reading import below_docker, for_all_behaviors, old_words, read_era_flags, with_era_flags
+from runtime.settings.samplers import read_sampler_file, with_samplers
 from runtime.settings.sections import Section
 from runtime.settings.yaml_reader import read_file
 
@@ -58,7 +60,12 @@ def parse_run_settings(
         file, scene, command = _without_config(command, around)
         command = old_words(command, "today", findings)
     command = below_docker(command, flags)
+    if flags.sampler is not None:
+        command = with_samplers(command, read_sampler_file(Path(flags.sampler), findings))
     settings = _read(Section([file, command.layer], findings), around, findings, scene, era=era)
+    if flags.curriculum is not None:
+        settings = with_curricula(settings, read_lesson_folder(Path(flags.curriculum), findings))
+    check_lessons(settings, findings)
     settings = with_era_flags(settings, flags, findings)
     findings.raise_if_any()
     if command.config is None and scene is None:

@@ -15,11 +15,13 @@ from runtime.settings.blocks import SEED_MAX
 from runtime.settings.faults import FaultsError, Findings
 from runtime.settings.model import (
     ConstantParameter,
+    CurriculumParameter,
     Editor,
     EnvTarget,
     Executable,
     FakeScene,
     GaussianSampler,
+    LessonSettings,
     MultiRangeUniformSampler,
     ParameterSettings,
     RunSettings,
@@ -188,6 +190,8 @@ def _parameter(parameter: ParameterSettings) -> Plain:
     match parameter:
         case ConstantParameter(value):
             return value
+        case CurriculumParameter(lessons):
+            return {"curriculum": [_lesson(each) for each in lessons]}
         case UniformSampler():
             name = "uniform"
         case GaussianSampler():
@@ -196,3 +200,10 @@ def _parameter(parameter: ParameterSettings) -> Plain:
             pairs = [list(pair) for pair in intervals]
             return {"sampler_type": "multirangeuniform", "sampler_parameters": {"intervals": pairs, "seed": seed}}
     return {"sampler_type": name, "sampler_parameters": asdict(parameter)}
+
+
+def _lesson(lesson: LessonSettings) -> dict[str, Plain]:
+    written: dict[str, Plain] = {"name": lesson.name, "value": _parameter(lesson.value)}
+    if lesson.criterion is not None:
+        written["completion_criteria"] = asdict(lesson.criterion)
+    return written

@@ -16,7 +16,7 @@ from runtime.results import Json, RunSummary, write_atomically, write_json_atomi
 KEYS = [
     *("run_id", "seed", "elapsed_s", "exit_reason", "env_steps", "agent_steps", "decisions", "steps_per_s"),
     *("mean_reward", "mean_episode_length", "episodes", "policy_version", "policy_sha256"),
-    *("lost_steps", "unreported_steps_max", "replaced_numbers", "restarts", "workers", "holder"),
+    *("lost_steps", "unreported_steps_max", "replaced_numbers", "restarts", "workers", "holder", "lessons"),
 ]
 
 

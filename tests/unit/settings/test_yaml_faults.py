@@ -126,14 +126,6 @@ def test_null_switches_off_what_is_not_supported(tmp_path: Path) -> None:
     assert parse_text(tmp_path, behavior(lines)).warnings == ()
 
 
-def test_lessons_are_refused_by_name(tmp_path: Path) -> None:
-    text = BASE + "environment_parameters:\n  size:\n    curriculum:\n      - {name: a, value: 1}\n"
-    assert fault_of(tmp_path, text) == (
-        "trainer.yaml:14: environment_parameters.size.curriculum: curriculum (lessons) is not supported yet; "
-        "give a number or a sampler"
-    )
-
-
 @pytest.mark.parametrize(
     ("parameter", "words"),
     [

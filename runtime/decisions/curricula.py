@@ -1,0 +1,123 @@
+"""Lessons and resampling: what players are given, and when all of them are reset with new parameters.
+
+A lesson is looked at after blocks were accepted, between rounds. When one changes, every player that is there is reset
+with the new parameters, open trajectories are cut, and the next round waits for these resets. Players that are being
+started get the parameters in their first reset; in asynchronous collection, players first take the steps they were
+granted. `resampling_interval` resets all players at each of its multiples in env steps, with samplers drawn from anew.
+"""
+
+from __future__ import annotations
+
+from runtime.decisions.controller_state import ControllerState, Ending
+from runtime.decisions.effects import CutTrajectories, Report, Send, worker_role
+from runtime.decisions.frozen import replace
+from runtime.decisions.ledger import EnvRecord
+from runtime.experience.lessons import criteria, lesson_values, look
+from runtime.experience.parameters import ParameterValue, drawn_value
+from runtime.messages import ResetRequest
+
+Effects = tuple[object, ...]
+Decision = tuple[ControllerState, Effects]
+
+
+def parameters_of(state: ControllerState) -> dict[str, ParameterValue]:
+    """What a player is given at a reset now; with a resampling interval, samplers are drawn from here."""
+    options = state.options
+    values = {**options.parameters, **lesson_values(state.lessons, options.lessons)}
+    if options.resampling_interval is None:
+        return values
+    return {name: drawn_value(value, reset=state.resampled) for name, value in values.items()}
+
+
+def reset_request(state: ControllerState, record: EnvRecord) -> ResetRequest:
+    """The order to reset an environment, with the reset id of its record."""
+    return ResetRequest(
+        run=state.options.run,
+        env_id=record.env_id,
+        incarnation=record.incarnation,
+        reset_id=record.reset_id,
+        parameters=parameters_of(state),
+        train_mode=state.options.train_mode,
+    )
+
+
+def look_at_lessons(state: ControllerState) -> Decision:
+    """The lessons after what was accepted; a reset is due when one has changed, or at a resampling."""
+    options = state.options
+    effects: Effects = ()
+    if options.is_training and options.lessons:
+        progress = {name: min(1.0, each.steps / each.max_steps) for name, each in state.progress.items()}
+        lessons, moved = look(state.lessons, options.lessons, progress)
+        state = replace(state, lessons=lessons, is_reset_due=state.is_reset_due or bool(moved))
+        effects = (*(_moved(state, name) for name in moved), *_unknown_once(state))
+        state = replace(state, is_unknown_told=state.is_unknown_told or bool(unknown_behaviors(state)))
+    interval = options.resampling_interval
+    if interval is not None and state.counters.env_steps // interval > state.resampled:
+        state = replace(state, resampled=state.counters.env_steps // interval, is_reset_due=True)
+    return state, effects
+
+
+def _moved(state: ControllerState, parameter: str) -> Report:
+    (plan,) = (each for each in state.options.lessons if each.parameter == parameter)
+    number, check = state.lessons.numbers[parameter], state.lessons.checks[parameter]
+    criterion, lesson = plan.criterion(check.lesson), plan.lessons[number]
+    assert criterion is not None
+    text = (
+        f"{parameter}: lesson {number} ({lesson.name}, {lesson.value}) begins after {state.counters.env_steps} env "
+        f"steps: {criterion.measure} {check.signal:.3f} of {criterion.behavior} is above {check.threshold:g}"
+    )
+    return Report("note", text)
+
+
+def unknown_behaviors(state: ControllerState) -> dict[str, str]:
+    """Behaviors that lessons wait for and no player has announced, each with where the lessons were written."""
+    return {
+        criterion.behavior: plan.source or plan.parameter
+        for plan in state.options.lessons
+        for criterion in criteria((plan,))
+        if criterion.behavior not in state.progress
+    }
+
+
+def _unknown_once(state: ControllerState) -> Effects:
+    unknown = unknown_behaviors(state)
+    if state.is_unknown_told or not unknown or not state.counters.env_steps:
+        return ()
+    return tuple(Report("fault", _waiting(state, name, source)) for name, source in sorted(unknown.items()))
+
+
+def _waiting(state: ControllerState, name: str, source: str) -> str:
+    known = ", ".join(sorted(state.progress)) or "none"
+    steps = state.counters.env_steps
+    return (
+        f"{source}: lessons wait for the behavior {name!r}, which no player has announced in {steps} env steps; "
+        f"announced: {known}"
+    )
+
+
+def lessons_refusal(state: ControllerState) -> Ending | None:
+    """The end of a run whose lessons wait for a behavior that does not come: they would never change."""
+    limit = state.options.idle_steps * max(1, state.options.environments)
+    unknown = unknown_behaviors(state) if state.options.is_training else {}
+    if not unknown or state.counters.env_steps < limit:
+        return None
+    name, source = min(unknown.items())
+    cause = f"{_waiting(state, name, source)}. Correct the name, or remove these lessons."
+    return Ending(reason="trainer_failure", exit_code=2, cause=cause)
+
+
+def reset_players(state: ControllerState) -> Decision:
+    """Reset every player that is there; one that was being reset is reset once more, with the new parameters."""
+    effects: list[object] = []
+    envs = dict(state.envs)
+    for env_id in sorted(envs):
+        record = envs[env_id]
+        if record.state not in {"ready", "resetting"}:
+            continue
+        if record.state == "ready":
+            # Here, in the order of environments, since the answers come in any order.
+            effects.append(CutTrajectories(env_id))
+        record = replace(record, state="resetting", reset_id=record.reset_id + 1, until=record.received, pending={})
+        envs[env_id] = record
+        effects.append(Send(worker_role(record.worker), reset_request(state, record)))
+    return replace(state, envs=envs, is_reset_due=False), tuple(effects)

@@ -1,0 +1,148 @@
+"""Lessons in whole runs over gRPC: players are given them, alone when they are started, and they survive a resume."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.runs import FinishedRun, config, journals, train
+
+SCENE = "fake:walljump?agents=4"
+# An untrained agent seldom arrives: its return is exactly 0, which is above -0.5. An episode takes 60 steps.
+LESSONS = {
+    "measure": "reward",
+    "thresholds": [-0.5, -0.5, 0.99],
+    "min_lesson_length": 8,
+    "signal_smoothing": False,
+    "parameters": {"wall_height": [0.0, 1.0, 2.0, 4.0]},
+}
+
+# The same network and buffer as in the other runs, so that its update is compiled already.
+ERA = """\
+default: {trainer: ppo, batch_size: 32, buffer_size: 400, learning_rate: 1.0e-3, num_epoch: 2, hidden_units: 16,
+  num_layers: 1, time_horizon: 32}
+"""
+
+
+def lessons(folder: Path, brain: str = "WallJump") -> str:
+    (folder / "lessons").mkdir(exist_ok=True)
+    (folder / "lessons" / f"{brain}.json").write_text(json.dumps(LESSONS))
+    return str(folder / "lessons")
+
+
+def run(
+    folder: Path, run_id: str, *argv: str, url: str = SCENE, max_steps: int = 2000, summary_freq: int = 800
+) -> FinishedRun:
+    """A run with lessons; its players write to the folder called as the run."""
+    path = config(folder, "WallJump", max_steps=max_steps, summary_freq=summary_freq, buffer_size=400)
+    flags = ("--curriculum", lessons(folder), "--seed", "11", "--env", f"{url}&journal={folder / run_id}-journal")
+    return train(folder, run_id, str(path), *flags, *argv)
+
+
+def heights(folder: Path, run_id: str) -> list[list[float]]:
+    """The wall heights that each player was told with its resets."""
+    return [
+        [line["parameters"]["wall_height"] for line in player if line["command"] == "RESET"]
+        for player in journals(folder / f"{run_id}-journal")
+    ]
+
+
+def test_players_are_reset_with_each_new_lesson_and_files_tell_which(tmp_path: Path) -> None:
+    done = run(tmp_path, "a", "--num-envs", "2")
+    assert done.code == 0, done.text
+    assert heights(tmp_path, "a") == [[0.0, 1.0, 2.0]] * 2
+    assert done.summary["lessons"] == {"wall_height": 2}
+    status = json.loads((done.folder / "run_logs" / "training_status.json").read_text())
+    assert status["wall_height"] == {"lesson_num": 2}
+    (events,) = (done.folder / "WallJump").glob("events.out.tfevents.*")
+    assert b"Environment/Lesson Number/wall_height" in events.read_bytes()
+    assert "[INFO] wall_height: lesson 1 (Lesson1, 1.0) begins after" in done.text
+
+
+def test_lessons_and_the_model_do_not_depend_on_the_workers(tmp_path: Path) -> None:
+    url = "fake:walljump?agents=4&link=memory"
+    one, two = (run(tmp_path, f"w{n}", "--num-envs", "2", "--workers", n, url=url) for n in ("1", "2"))
+    assert one.summary["lessons"] == {"wall_height": 2}
+    assert two.lasting("run_id", "workers") == one.lasting("run_id", "workers")
+
+
+@pytest.mark.parametrize("collection", ["sync", pytest.param("async", marks=pytest.mark.slow)])
+def test_a_player_that_is_started_again_begins_in_the_lesson_of_now_and_no_other_is_reset(
+    tmp_path: Path, collection: str
+) -> None:
+    url = f"{SCENE}&fault=crash@step=170%2Benv=1%2Bincarnation=0"
+    done = run(tmp_path, "c", "--num-envs", "2", "--collection", collection, url=url, max_steps=2800)
+    assert done.code == 0, done.text
+    assert done.summary["restarts"] == {"0": 0, "1": 1}
+    first_life, other, second_life = sorted(heights(tmp_path, "c"))
+    assert (first_life, other) == ([0.0, 1.0], [0.0, 1.0, 2.0])
+    assert second_life in ([1.0, 2.0], [2.0])
+
+
+def test_c15_the_first_reset_after_a_resume_is_in_the_lesson_that_was_reached_and_the_run_is_the_same(
+    tmp_path: Path,
+) -> None:
+    stopped = run(tmp_path, "s", "--stop-at", "800")
+    assert stopped.summary["lessons"] == {"wall_height": 1}
+    resumed = run(tmp_path, "s", "--resume")
+    assert heights(tmp_path, "s")[1][0] == 1.0
+    whole = run(tmp_path, "r", "--restart-envs-at", "800")
+    assert heights(tmp_path, "s") == heights(tmp_path, "r")
+    assert resumed.summary["policy_sha256"] == whole.summary["policy_sha256"]
+    assert resumed.summary["lessons"] == whole.summary["lessons"] == {"wall_height": 2}
+
+
+def test_c17_c18_another_run_begins_with_the_weights_in_the_first_lesson_at_step_0(tmp_path: Path) -> None:
+    run(tmp_path, "a", "--stop-at", "800")
+    fresh = run(tmp_path, "b", "--initialize-from", "a", "--stop-at", "100")
+    assert heights(tmp_path, "b") == [[0.0]]
+    assert fresh.summary["lessons"] == {"wall_height": 0}
+    assert 100 <= fresh.summary["agent_steps"] < 200
+
+
+def test_c18_a_resumed_counter_goes_on_without_a_jump_or_a_repeat(tmp_path: Path) -> None:
+    first = run(tmp_path, "n", max_steps=600, summary_freq=200)
+    assert first.summary["agent_steps"] == 600
+    second = run(tmp_path, "n", "--resume", max_steps=1200, summary_freq=200)
+    assert second.summary["agent_steps"] == 1200
+    steps = [line.split("Step: ")[1].split(".")[0] for line in (*first.lines, *second.lines) if "Step: " in line]
+    assert steps == ["200", "400", "600", "800", "1000", "1200"]
+
+
+def test_the_lesson_that_is_asked_for_is_the_first(tmp_path: Path) -> None:
+    url = f"{SCENE}&link=memory"
+    assert run(tmp_path, "l", "--lesson", "3", "--stop-at", "60", url=url).summary["lessons"] == {"wall_height": 3}
+    assert heights(tmp_path, "l") == [[4.0]]
+
+
+def test_players_of_2019_are_given_lessons_too(tmp_path: Path) -> None:
+    done = run(tmp_path, "old", url=f"{SCENE}&protocol=API-9")
+    assert done.code == 0, done.text
+    assert heights(tmp_path, "old") == [[0.0, 1.0, 2.0]]
+
+
+def test_c29_lessons_of_a_brain_that_never_comes_are_told_at_once_and_end_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "era.yaml"
+    path.write_text(ERA)
+    folder = lessons(tmp_path, "Absent")
+    done = train(tmp_path, "x", str(path), "--train", "--curriculum", folder, "--env", f"{SCENE}&link=memory")
+    assert done.code == 2
+    where = f"{folder}/Absent.json: lessons wait for the behavior 'Absent', which no player has announced in"
+    assert f"[WARNING] {where}" in done.text
+    assert f"ended: trainer_failure. {where} 5" in done.text
+    assert (done.folder / "WallJump.onnx").is_file()
+
+
+def test_samplers_are_drawn_anew_for_all_players_at_the_interval(tmp_path: Path) -> None:
+    file = tmp_path / "samplers.yaml"
+    file.write_text("resampling-interval: 100\nwall_height: {sampler-type: uniform, min_value: 0, max_value: 4}\n")
+    path = config(tmp_path, "WallJump", max_steps=1200, buffer_size=400)
+    argv = ("--sampler", str(file), "--num-envs", "2", "--seed", "3")
+    done = train(tmp_path, "d", str(path), *argv, "--env", f"{SCENE}&link=memory&journal={tmp_path / 'd-journal'}")
+    assert done.code == 0, done.text
+    first, second = heights(tmp_path, "d")
+    assert first == second
+    assert len(set(first)) == len(first) >= 2
+    assert all(0 <= height <= 4 for height in first)
