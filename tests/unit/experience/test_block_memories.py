@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.acting.memories import AgentMemories
 from runtime.experience.blocks import BlockBuilder
 from runtime.experience.brains import EnvId, Incarnation
 from runtime.experience.columns import ActionMemories, BrainColumns, StepBlock
 from runtime.experience.splits import split_block
 from tests.support.blocks import replay
-from tests.support.strategies_experience import ResetEvent, StepEvent, StepHistory, brain_parameters, step_histories
+from tests.support.remembering import remembering
+from tests.support.strategies_experience import StepHistory, brain_parameters, step_histories
 
 SIZE = 3
 SEQUENCE_LENGTH = 4
-
-
-def remembering(history: StepHistory) -> StepHistory:
-    """The history acted by a policy that remembers the number of acts of the episode."""
-    memories: dict[str, AgentMemories] = {brain.brain_name: AgentMemories() for brain in history.brains}
-    events: list[ResetEvent | StepEvent] = []
-    infos = dict(history.events[0].infos)
-    for event in history.events:
-        if isinstance(event, ResetEvent):
-            for each in memories.values():
-                each.clear()
-            events.append(event)
-        else:
-            acted = {}
-            for name, act in event.acted.items():
-                found = memories[name].recall(
-                    name, infos[name], version=act.version, size=SIZE, sequence_length=SEQUENCE_LENGTH
-                )
-                memories[name].remember(name, act.agents, found.before + np.float32(1))
-                acted[name] = replace(act, memory_before=found.before, sequence_starts=found.starts)
-            events.append(replace(event, acted=acted))
-        infos = dict(event.infos)
-    return replace(history, events=tuple(events))
 
 
 def told(block: StepBlock) -> list[tuple[BrainColumns, ActionMemories]]:
@@ -53,7 +28,11 @@ def told(block: StepBlock) -> list[tuple[BrainColumns, ActionMemories]]:
     return found
 
 
-histories = brain_parameters().flatmap(step_histories).map(remembering)
+histories = (
+    brain_parameters()
+    .flatmap(step_histories)
+    .map(lambda life: remembering(life, size=SIZE, sequence_length=SEQUENCE_LENGTH))
+)
 
 
 @given(history=histories, cuts=st.sets(st.integers(0, 11)))
