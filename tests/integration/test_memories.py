@@ -1,9 +1,19 @@
 """Runs with a recurrent policy: the same bits in any topology, and on through lost players and old protocols."""
 
+import asyncio
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from runtime.acting.memories import AgentMemories
+from runtime.acting.replica import PolicyReplica
+from runtime.learner import MemorySettings
+from runtime.players.factories import player_factory
+from runtime.players.links import LinkLimits
+from tests.support.experience_streams import small_learner, small_settings
+from tests.support.graphs import onnx_update
+from tests.support.player_links import assignment
 from tests.support.runs import FinishedRun, config, train, train_in_processes
 
 EIGHT = ("--num-envs", "8", "--seed", "3")
@@ -80,3 +90,32 @@ def test_a_run_that_is_resumed_goes_on_as_one_whose_players_were_restarted_there
     rest = train(folder, "parts", hallway, *env, "--resume")
     assert whole.code == rest.code == 0, rest.text
     assert whole.summary["policy_sha256"] == rest.summary["policy_sha256"]
+
+
+@pytest.mark.parametrize("version", [8, 9, 10])
+def test_old_players_are_sent_what_their_agents_remember_and_send_it_back(version: int) -> None:
+    async def played() -> None:
+        factory = player_factory(f"fake:hallway?agents=3&protocol=API-{version}&link=memory")
+        link = factory.open_link(assignment(port=0), LinkLimits(start_timeout_s=30.0, step_timeout_s=30.0))
+        (brain,) = (await link.start()).brains
+        learner = small_learner(small_settings(memory=MemorySettings(memory_size=6, sequence_length=4)))
+        release = learner.add_brain(brain)
+        assert release is not None
+        replica, memories = PolicyReplica(1), AgentMemories()
+        replica.install(onnx_update("Hallway", 1, release.body))
+        reply = await link.reset({}, train_mode=True)
+        for step in range(50):
+            info = reply.infos["Hallway"]
+            acted = replica.act(brain, 1, info, incarnation=0, step=step, memories=memories)
+            assert acted.actions.memories is not None
+            assert acted.memory_before is not None
+            ended = np.isin(info.decisions.agents, info.terminals.agents)
+            assert not acted.memory_before[ended].any()
+            reply = await link.step({"Hallway": acted.actions})
+            found = reply.infos["Hallway"]
+            np.testing.assert_array_equal(found.memories, acted.actions.memories)
+            np.testing.assert_array_equal(found.decisions.agents, acted.agents)
+        assert np.abs(found.memories).max() > 0.0
+        await link.close()
+
+    asyncio.run(asyncio.wait_for(played(), 60.0))
