@@ -105,8 +105,8 @@ class ControllerCore:
             self.state = end.restore_run_state(self.state, resumed)
 
     def begin(self) -> Effects:
-        """The first effects."""
-        return (SetTimer("status", STATUS_S),)
+        """The first effects. The status says that there is somebody now who can save."""
+        return (PushStatus(), SetTimer("status", STATUS_S))
 
     def handle(self, message: object, now_s: float) -> Effects:
         """The effects of `message`. If this raises, the machine is unchanged."""

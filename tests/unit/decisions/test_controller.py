@@ -328,7 +328,7 @@ def test_a_new_holder_gets_all_policies_again() -> None:
 
 def test_the_status_is_pushed_again_and_again() -> None:
     core = ControllerCore(ControllerOptions(run=RUN, environments=1))
-    assert core.begin() == (SetTimer("status", STATUS_S),)
+    assert core.begin() == (PushStatus(), SetTimer("status", STATUS_S))
     assert core.handle(TimerFired("status"), 0.0) == (PushStatus(), SetTimer("status", STATUS_S))
 
 
