@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from runtime.learner import BehaviorSettings
 from tests.benchmarks.measure import Case, Figures, NotMeasuredError, Side
 from tests.benchmarks.runs import ROOT, Work, run_peer
 from tests.benchmarks.scenes import behavior_of
@@ -38,6 +39,8 @@ def ours_in_process(scene: str, settings: Mapping[str, Any]) -> Figures:  # YAML
         config.write_text(json.dumps({"behaviors": {name: settings}}))
         behavior = parse(str(config)).behaviors[name]
     times: list[float] = []
+    if behavior.network_settings.memory is not None:
+        return {MS: 1e3 * statistics.median(_recurrent_times(scene, behavior)[WARM:])}
 
     class TimedLoop(TrainingLoop):
         def update(self, name: str) -> None:
@@ -50,6 +53,19 @@ def ours_in_process(scene: str, settings: Mapping[str, Any]) -> Figures:  # YAML
     while len(times) < WARM + UPDATES:
         loop.round()
     return {MS: 1e3 * statistics.median(times[WARM:])}
+
+
+def _recurrent_times(scene: str, behavior: BehaviorSettings) -> list[float]:
+    """Seconds of each update of a policy with memory, whose players are acted for as in an EnvWorker."""
+    from tests.support.replicas import ReplicaLoop  # noqa: PLC0415 - as above
+
+    loop, times = ReplicaLoop(scene, behavior, agents=AGENTS), list[float]()
+    while len(times) < WARM + UPDATES:
+        loop.play(-(-behavior.hyperparameters.buffer_size // AGENTS))
+        began = time.perf_counter()
+        loop.update()
+        times.append(time.perf_counter() - began)
+    return times
 
 
 def ours(scene: str, settings: Mapping[str, Any]) -> Figures:  # YAML
@@ -82,12 +98,16 @@ def _named(node: Mapping[str, Any], name: str) -> Iterator[tuple[float, int]]:  
 
 
 def cases(*, quick: bool = False) -> Iterator[Case]:
-    """2x128 and 3x512 over batches, and pictures."""
+    """2x128 and 3x512 over batches, pictures, and a memory."""
     sizes = [(64, 2, 128), (256, 2, 128), (1024, 2, 128), (256, 3, 512)]
     for batch, layers, width in sizes[:2] if quick else sizes:
         yield _case("balance", f"batch {batch}, {layers}x{width}", batch, {"hidden_units": width, "num_layers": layers})
     sight = {"hidden_units": 128, "num_layers": 1, "vis_encode_type": "simple"}
     yield _case("gridworld", "batch 64, pictures, simple", 64, sight)
+    memory = {"memory_size": 128, "sequence_length": 64}
+    yield _case(
+        "hallway", "batch 256, 2x128, memory 128", 256, {"hidden_units": 128, "num_layers": 2, "memory": memory}
+    )
 
 
 def _case(scene: str, name: str, batch: int, network: Mapping[str, Any]) -> Case:  # YAML

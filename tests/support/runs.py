@@ -89,6 +89,7 @@ def config(folder: Path, *behaviors: str, name: str = "tiny.yaml", more: str = "
     """A configuration for short runs, the same for each behavior. values: `hyperparameters` and other keys by name."""
     hyper: dict[str, object] = {"batch_size": 32, "buffer_size": 128, "learning_rate": "1.0e-3", "num_epoch": 2}
     network: dict[str, object] = {"normalize": "false", "hidden_units": 16, "num_layers": 1, "memory": "null"}
+    network["vis_encode_type"] = "simple"
     rest: dict[str, object] = {"max_steps": 1500, "time_horizon": 32, "summary_freq": 500, "keep_checkpoints": 5}
     for key, value in values.items():
         next((part for part in (hyper, network) if key in part), rest)[key] = value
