@@ -19,6 +19,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -40,6 +41,7 @@ LAST_STEPS: Final = 2000
 LAST_RUN_S_MAX: Final = 45.0
 STEPS_MAX: Final = 100_000_000
 BREACHES_MAX: Final = 3
+BREACH_TEXT_MAX: Final = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +92,18 @@ class Marathon:
             try:
                 self._one_leg(leg)
             except AssertionError as error:  # what is broken, and waits that were too long
-                numbers = [each.number for each in leg.kills]
-                text = f"{error}\nreproduce: {self._options.again(numbers)}"
-                self.breaches.append(text)
-                (self._folder / f"breach-{len(self.breaches)}.txt").write_text(text)
-                _say(f"BROKEN: {str(error)[:2000]}\nreproduce: {self._options.again(numbers)}")
-                if len(self.breaches) >= BREACHES_MAX:
-                    break
+                self._note_breach(leg, str(error))
+            except Exception:  # noqa: BLE001 - a fault of this program must not cost the verdict on all the rest
+                self._note_breach(leg, f"the marathon itself failed in {leg.title}\n{traceback.format_exc()}")
+            if len(self.breaches) >= BREACHES_MAX:
+                break
+
+    def _note_breach(self, leg: Leg, text: str) -> None:
+        again = f"reproduce: {self._options.again([each.number for each in leg.kills])}"
+        self.breaches.append(text)
+        file = self._folder / f"breach-{len(self.breaches)}.txt"
+        file.write_text(f"{text}\n{again}\n")
+        _say(f"BROKEN: {text[:BREACH_TEXT_MAX]}\nall of it: {file}\n{again}")
 
     def _is_late(self) -> bool:
         return time.monotonic() > self._ends_s

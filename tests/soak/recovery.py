@@ -42,8 +42,8 @@ LOOK_S: Final = 0.04
 USUAL_S: Final = 4.0
 SETTLES_S: Final = 1.5
 BACK_S_MAX: Final = 30.0
-STARTS_S_MAX: Final = 60.0
-WARM_S: Final = 12.0
+STARTS_S_MAX: Final = 120.0
+UPDATES_BEFORE: Final = 6
 OTHERS_S_MIN: Final = 2.0
 
 
@@ -106,9 +106,10 @@ def recover(watched: Watched, victim: str, rng: random.Random) -> Recovery:
     process, envs = _victim(watched.run, victim, rng)
     killed_s = time.monotonic()
     usual = {env_id: trace.rate(killed_s - USUAL_S, killed_s) for env_id, trace in watched.traces.items()}
+    expect(all(usual.values()), f"not all environments step: {usual}", watched.run)
     noticed_s = 0.0 if process is None else _noticed_s(watched.run, victim, process, killed_s)
     others = {env_id for env_id in usual if env_id not in envs}
-    back_s = _until_back(watched, usual, others, killed_s)
+    back_s = 0.0 if process is None else _until_back(watched, usual, others, killed_s)
     until_s = killed_s + max(back_s, OTHERS_S_MIN)
     watched.look_for(max(0.0, until_s - time.monotonic()) + SETTLES_S)
     kept = watched.share_of(usual, others, killed_s, until_s)
@@ -142,7 +143,10 @@ def _victim(run: TrainingRun, victim: str, rng: random.Random) -> tuple[psutil.P
 
 
 def _until_back(watched: Watched, usual: Mapping[int, float], others: AbstractSet[int], killed_s: float) -> float:
-    """Seconds until all that went with the victim step as before; until all do, where nothing went with it."""
+    """Seconds until all that went with the victim step as before; until all do, where nothing went with it.
+
+    BACK_S_MAX when they do not in that time.
+    """
     envs = usual.keys() - others or usual.keys()
 
     def share_of_usual(at_s: float) -> float:
@@ -154,8 +158,7 @@ def _until_back(watched: Watched, usual: Mapping[int, float], others: AbstractSe
         at_s = [each for each in found if each is not None]
         if len(at_s) == len(found):
             return max(at_s) - killed_s
-    text = f"environments {sorted(envs)} are not back at their rate within {BACK_S_MAX:g} s\n{watched.run.text[-2000:]}"
-    raise BrokenPromiseError(text)
+    return BACK_S_MAX
 
 
 def _start_s(watched: Watched, envs: set[int]) -> float:
@@ -232,17 +235,17 @@ class Outcome:
 
 
 def measure(victims: Sequence[str], kills: int, seed: int, pace: Pace, folder: Path) -> Outcome:
-    """`kills` of each victim, one kind after another."""
+    """`kills` of each victim, in turn: when the machine is busy for a while, all of them meet it."""
     load, rng, recoveries = os.getloadavg()[0], random.Random(seed), []
     with _run(folder, seed, pace) as run:
         watched = Watched(run, pace)
-        run.until(lambda: len(watched.pids()) == pace.environments or run.has_ended(), STARTS_S_MAX)
-        watched.look_for(WARM_S)
+        # The first updates wait for their compilation, and everybody for them.
+        run.until(lambda: _updates(run) >= UPDATES_BEFORE or run.has_ended(), STARTS_S_MAX)
         players_share, now_s = watched.players_share(USUAL_S), time.monotonic()
         usual = sum(each.rate(now_s - USUAL_S, now_s) for each in watched.traces.values())
         _say(f"{usual:.0f} env steps/s; all players together use {players_share:.0%} of a core")
-        for victim in victims:
-            for _ in range(kills):
+        for _ in range(kills):
+            for victim in victims:
                 recoveries.append(recover(watched, victim, rng))
                 _say(_described(recoveries[-1]))
     measured = tuple(Measured.of([each for each in recoveries if each.victim == victim]) for victim in victims)
@@ -256,6 +259,10 @@ def measure(victims: Sequence[str], kills: int, seed: int, pace: Pace, folder: P
         faults=tuple(fault for each in measured for fault in each.faults),
         recoveries=tuple(recoveries),
     )
+
+
+def _updates(run: TrainingRun) -> int:
+    return sum(run.summary().get("policy_version", {}).values())
 
 
 def _run(folder: Path, seed: int, pace: Pace) -> TrainingRun:
