@@ -14,7 +14,7 @@ from runtime.decisions.controller_state import ControllerOptions
 from runtime.decisions.restarts import RestartLimits
 from runtime.decisions.supervisor import SupervisorOptions
 from runtime.experience.brains import EnvId
-from runtime.experience.lessons import Lesson, LessonPlan
+from runtime.experience.lessons import Lesson, LessonPlan, criteria
 from runtime.experience.parameters import GaussianDraw, MultiRangeDraw, ParameterValue, UniformDraw
 from runtime.learner import LearnerFactory, LearnerOptions
 from runtime.messages import StartWorker
@@ -203,6 +203,7 @@ def controller_start(launch: Launch, *, workers: int) -> ControllerStart:
     settings, env = launch.settings, launch.settings.environment
     is_training = not settings.checkpoints.inference
     is_sync = settings.collection == "sync"
+    plans = lesson_plans(settings)
     options = ControllerOptions(
         run=launch.run_id,
         environments=env.num_envs,
@@ -213,7 +214,7 @@ def controller_start(launch: Launch, *, workers: int) -> ControllerStart:
         restart_envs_at=settings.restart_envs_at,
         parameters=environment_parameters(settings),
         train_mode=not settings.is_slow,
-        lessons=lesson_plans(settings),
+        lessons=plans,
         first_lesson=settings.lesson,
         resampling_interval=settings.resampling_interval,
         first_incarnation=launch.first_incarnation,
@@ -228,6 +229,7 @@ def controller_start(launch: Launch, *, workers: int) -> ControllerStart:
         keeps=max(1, *keeps) if keeps else 5,
         workers=workers,
         is_training=is_training,
+        lesson_brains={each.parameter: found[0].behavior for each in plans if (found := criteria((each,)))},
     )
     learner_options = LearnerOptions(
         run_seed=env.seed,

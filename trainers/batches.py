@@ -182,21 +182,23 @@ class Capacity:
         return self.epochs * self.chunks_max
 
 
-def capacity_for(*, rows: int, buffer_size: int, batch_size: int, epochs: int, sequence_length: int = 0) -> Capacity:
+def capacity_for(
+    *, rows: int, buffer_size: int, batch_size: int, epochs: int, sequence_length: int = 0, is_async: bool = False
+) -> Capacity:
     """Room for `rows`, with as few different sizes as possible: each new one costs a compilation.
 
     The first size has a quarter of `buffer_size` to spare, for what a round brings beyond it and for bootstrapping
-    rows; each further one is half as large again.
+    rows, and holds two buffers where agents act on meanwhile (is_async); each further one is half as large again.
     """
-    size = buffer_size + buffer_size // 4 + SPARE_ROWS
+    size = (2 if is_async else 1) * buffer_size + buffer_size // 4 + SPARE_ROWS
     while size < rows:
         size += size // 2
     return Capacity(rows=size, batch_size=min(batch_size, buffer_size), epochs=epochs, sequence_length=sequence_length)
 
 
-def largest_buffer(rows: int) -> int:
+def largest_buffer(rows: int, *, is_async: bool = False) -> int:
     """The largest buffer_size whose first capacity is no more than `rows`; 0 when there is none."""
-    return max((4 * (rows - SPARE_ROWS) + 3) // 5, 0)
+    return max((4 * (rows - SPARE_ROWS) + 3) // (9 if is_async else 5), 0)
 
 
 def minibatch_rows(count: int, capacity: Capacity, rng: np.random.Generator) -> tuple[npt.NDArray[np.int32], int]:

@@ -58,6 +58,8 @@ class Behavior:
         self.steps = 0
         self.period = 0
         self.wires: list[str] = [brain.brain_name]
+        # One more than may arrive: an action may be under way while an update is made.
+        self._snapshots_max = keeps_versions + 1
         self.buffer = self.empty_buffer()
         self.in_flight: TransitionBuffer | None = None
         self.streams: dict[tuple[str, EnvId], Stream] = {}
@@ -65,8 +67,6 @@ class Behavior:
         self.summaries = SummaryWriter(settings.summary_freq)
         # For lessons; of those that nobody takes, the newest are kept.
         self.returns: deque[float] = deque(maxlen=LESSON_LENGTH_MAX)
-        # One more than may arrive: an action may be under way while an update is made.
-        self._snapshots_max = keeps_versions + 1
         self.snapshots: list[PolicySnapshot] = [self._snapshot()]
         self.capacities: set[Capacity] = set()
 
@@ -233,6 +233,7 @@ class Behavior:
             batch_size=hyper.batch_size,
             epochs=hyper.num_epoch,
             sequence_length=self.sequence_length,
+            is_async=self._snapshots_max > 2,
         )
 
     def _job(self, buffer: TransitionBuffer) -> Callable[[], Outcome]:

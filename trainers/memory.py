@@ -37,10 +37,12 @@ class MemoryNeed:
     """Bytes that one behavior needs at most.
 
     row: one agent step; each: with all its copies. experience: all agent steps, those learned from and those that
-    arrive meanwhile. network: weights and optimiser. minibatch: what passes through the network at once.
+    arrive meanwhile. network: weights and optimiser. minibatch: what passes through the network at once. is_async:
+    agents act on while an update is made.
     """
 
     behavior: str
+    is_async: bool
     row: int
     each: int
     experience: int
@@ -62,6 +64,7 @@ def memory_need(brain: BrainParameters, settings: BehaviorSettings, *, is_async:
         batch_size=hyper.batch_size,
         epochs=hyper.num_epoch,
         sequence_length=settings.network_settings.memory.sequence_length if settings.network_settings.memory else 0,
+        is_async=is_async,
     )
     parts = [math.prod(dimensions) * np.dtype(kind).itemsize for kind, dimensions in part_types(shape)]
     others = shape.mask_size + 4 * (shape.continuous_size + len(shape.branches)) + ROW_OVERHEAD_BYTES
@@ -83,6 +86,7 @@ def memory_need(brain: BrainParameters, settings: BehaviorSettings, *, is_async:
     each = (2 if is_async else 1) * row + copied
     return MemoryNeed(
         behavior=brain.behavior_name,
+        is_async=is_async,
         row=row,
         each=each,
         experience=capacity.rows * each,
@@ -104,7 +108,7 @@ def refuse_beyond(
         return
     hyper = settings.hyperparameters
     left = memory_bytes - taken - need.network - need.minibatch
-    fits = largest_buffer(max(left, 0) // need.each)
+    fits = largest_buffer(max(left, 0) // need.each, is_async=need.is_async)
     raise UsageError(
         f"behavior {need.behavior!r} needs about {_gigabytes(need.total)} of memory: {_gigabytes(need.experience)} for "
         f"the agent steps of buffer_size {hyper.buffer_size}, {need.row:,} bytes each; {_gigabytes(need.minibatch)} "

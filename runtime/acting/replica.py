@@ -21,6 +21,7 @@ from runtime.acting.sampling import choose_branches, find_blocked, squash, unsqu
 from runtime.errors import InternalError, PlayerContentError
 from runtime.experience.actions import ActionInfo, Actions, Policy
 from runtime.experience.brains import BrainInfo, BrainParameters, Floats, Ints, agent_name
+from runtime.experience.finite import all_finite
 from runtime.experience.infos import observation_floats
 from runtime.messages import PolicyUpdate
 
@@ -186,7 +187,7 @@ class PolicyReplica:
         is_single = moment.brain.behavior_name in self._row_by_row
         heads = (graph.run_row_by_row if is_single else graph.run)(observations, memory)
         for head, output in zip(Heads._fields, heads, strict=True):
-            if output is not None and not np.isfinite(output).all():
+            if output is not None and not all_finite(output):
                 _blame_observations(moment, observations)
                 row = int(np.argmin(np.isfinite(output).all(axis=1)))
                 raise InternalError(

@@ -17,6 +17,8 @@ _HALF_LOG_TAU = 0.5 * np.log(2.0 * np.pi)
 
 def squash(raw: Floats) -> Floats:
     """What a player is sent for a raw sample: clip(raw, -3, 3) / 3, float32 of the same shape."""
+    if not raw.size:
+        return raw
     squashed: Floats = np.divide(np.minimum(np.maximum(raw, -_CLIP), _CLIP), _CLIP)
     return squashed
 
@@ -45,11 +47,13 @@ def choose_branches(
         if uniforms is None:
             chosen[:, branch] = part.argmax(axis=1)
             continue
-        cumulated = np.exp(part - part.max(axis=1, keepdims=True)).cumsum(axis=1)
+        # The functions beneath max, cumsum and sum: the methods take as long again to find them.
+        weights = np.exp(part - np.maximum.reduce(part, axis=1, keepdims=True))
+        cumulated = np.add.accumulate(weights, axis=1)
         # u is at most 1 − 2⁻⁵³, so the threshold stays below the total; an index without weight repeats the sum before
         # it, so that no threshold falls into it.
         threshold = uniforms[:, branch : branch + 1] * cumulated[:, -1:]
-        chosen[:, branch] = (cumulated <= threshold).sum(axis=1)
+        chosen[:, branch] = np.add.reduce(cumulated <= threshold, axis=1)
     return chosen
 
 

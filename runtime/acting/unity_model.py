@@ -86,13 +86,20 @@ class UnityModel:
 
 def read_model(body: bytes, name: str) -> UnityModel:
     """The model in these bytes. Raises UsageError, saying what they are, when they are none that can be run."""
+    try:
+        return _read(body, name)
+    except UnicodeDecodeError as error:  # of a name in it, wherever it is met first
+        raise UsageError(f"{name} is damaged: a name in it is no text ({error}). Export the model again.") from error
+
+
+def _read(body: bytes, name: str) -> UnityModel:
     model = _parsed(body, name)
     session = _open(body, name)
     initial = {each.name for each in model.graph.initializer}
     inputs = tuple(_tensor(each) for each in model.graph.input if each.name not in initial)
     outputs = tuple(_tensor(each) for each in model.graph.output)
     opsets = [each.version for each in model.opset_import if each.domain in {"", "ai.onnx"}]
-    producer = " ".join(part for part in (model.producer_name, model.producer_version) if part)
+    producer = " ".join(_text(part) for part in (model.producer_name, model.producer_version) if part)
     return UnityModel(
         name=name,
         size_bytes=len(body),
@@ -137,12 +144,17 @@ def _open(body: bytes, name: str) -> Session:
         ) from error
 
 
+def _text(value: str | bytes) -> str:
+    """A text of the file; what is no UTF-8 comes as bytes."""
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")
+
+
 def _tensor(value: onnx.ValueInfoProto) -> Tensor:
     kind = value.type.tensor_type
     known = onnx.TensorProto.DataType.items()
     dtype = next((name.lower() for name, number in known if number == kind.elem_type), "unknown")
-    shape = tuple(each.dim_param or each.dim_value for each in kind.shape.dim)
-    return Tensor(value.name, {"float": "float32", "double": "float64"}.get(dtype, dtype), shape)
+    shape = tuple(_text(each.dim_param) or each.dim_value for each in kind.shape.dim)
+    return Tensor(_text(value.name), {"float": "float32", "double": "float64"}.get(dtype, dtype), shape)
 
 
 def _number(name: str) -> int | None:

@@ -251,7 +251,7 @@ class WorkerEngine:
     def _step(self, effect: fx.StepPlayer) -> None:
         seat = self._seats[effect.env_id]
         if any(seat.versions.get(name, version) != version for name, version in effect.versions.items()):
-            self._outbox.send_blocks((seat,))
+            seat.end_block()
         seat.versions = effect.versions
         seat.phase = "step"
         if isinstance(seat.link, PromptLink):

@@ -12,6 +12,7 @@ from runtime.acting.memories import AgentMemories
 from runtime.decisions import effects as fx
 from runtime.experience.blocks import BlockBuilder
 from runtime.experience.brains import BrainParameters, EnvId
+from runtime.experience.columns import StepBlock
 from runtime.experience.stats import Stat, StatAggregation
 from runtime.experience.steps import StepInfo
 from runtime.messages import (
@@ -34,7 +35,8 @@ SendTo = Callable[[fx.Role, object], None]
 class Seat:
     """What the shell holds for one incarnation of one environment.
 
-    stop_work: gives up what is under way with the player; None while nothing is.
+    stop_work: gives up what is under way with the player; None while nothing is. ended: blocks that wait for the next
+    message.
     """
 
     assignment: EnvAssignment
@@ -48,6 +50,19 @@ class Seat:
     phase: PlayerPhase = "launch"
     acting_agents: int = 0
     stop_work: Callable[[], object] | None = None
+    ended: list[StepBlock] = field(default_factory=list)
+
+    def end_block(self) -> None:
+        """What comes next begins another block: one block knows one version of each behavior."""
+        block = self.builder.take()
+        if block is not None:
+            self.ended.append(block)
+
+    def take_blocks(self) -> list[StepBlock]:
+        """All that is held, in order."""
+        self.end_block()
+        blocks, self.ended = self.ended, []
+        return blocks
 
 
 class Outbox:
@@ -82,8 +97,7 @@ class Outbox:
 
     def send_blocks(self, seats: Iterable[Seat]) -> None:
         """All steps that these seats hold, in one message."""
-        taken = [seat.builder.take() for seat in seats]
-        blocks = tuple(block for block in taken if block is not None)
+        blocks = tuple(block for seat in seats for block in seat.take_blocks())
         self._send_stats()
         if blocks and self._start.carries == "columns":
             message = StepsTaken(run=self._start.run, worker=self._start.worker, blocks=blocks)
@@ -92,12 +106,12 @@ class Outbox:
     def send_reset(self, seat: Seat) -> None:
         """The first observations after a reset."""
         self._send_stats()
-        first = seat.builder.take()
+        blocks = seat.take_blocks()
         if self._start.carries == "step_infos":
             assert seat.reply is not None
             self.send_step_info(seat, StepInfo(None, seat.reply.infos, None), -1)
-        elif first is not None:
-            message = EnvReset(run=self._start.run, worker=self._start.worker, first=first)
+        elif blocks:
+            message = EnvReset(run=self._start.run, worker=self._start.worker, first=blocks[-1])
             self._send(fx.CONTROLLER, message)
 
     def send_step_info(self, seat: Seat, info: StepInfo, env_step: int) -> None:

@@ -156,7 +156,7 @@ def due_updates(state: ControllerState) -> tuple[str, ...]:
     )
 
 
-ASYNC_SHARES = 4
+BLOCKS_AHEAD = 2
 
 
 def _can_begin(state: ControllerState) -> bool:
@@ -177,7 +177,7 @@ def begin_round(state: ControllerState) -> Decision:
     """Grant every ready environment the same number of env steps."""
     ready = [each for each in state.envs.values() if each.state == "ready"]
     steps = planned_steps(state, ready)
-    window = steps if state.options.is_sync else 2 * steps
+    window = steps if state.options.is_sync else BLOCKS_AHEAD * steps
     state = replace(state, phase=ControllerPhase.COLLECTING, waits_for_all=False)
     for each in ready:
         granted = replace(each, state="stepping", until=each.received + window)
@@ -197,7 +197,7 @@ def planned_steps(state: ControllerState, ready: list[EnvRecord]) -> int:
         steps_max=options.block_steps_max,
         until_agent_steps=target,
         agent_steps=state.counters.agent_steps,
-        shares=1 if options.is_sync else ASYNC_SHARES,
+        blocks_ahead=1 if options.is_sync else BLOCKS_AHEAD,
     )
 
 
@@ -265,7 +265,7 @@ def _go_on_freely(state: ControllerState) -> Decision:
         return state, effects
     steps = planned_steps(state, able)
     widened = [
-        replace(each, state="stepping", until=each.received + 2 * steps)
+        replace(each, state="stepping", until=each.received + BLOCKS_AHEAD * steps)
         for each in able
         if each.until - each.received <= steps
     ]

@@ -38,6 +38,7 @@ from runtime.decisions.stepping import (
     install,
     policy_late,
     send_gathered,
+    send_late,
     send_open,
     take_grant,
 )
@@ -279,8 +280,7 @@ def _timer(state: WorkerState, message: TimerFired, now_s: float) -> tuple[Worke
             beat = Send(SUPERVISOR, WorkerAlive(run=start.run, worker=start.worker))
             return state, (beat, SetTimer("heartbeat", HEARTBEAT_S))
         case "gather":
-            done = tuple(slot.env_id for slot in state.slots.values() if not slot.has_credit)
-            return send_open(replace(state, is_gathering=False), done)
+            return send_late(state)
         case "stop":
             return _stop_now(state)
         case ("policy", str(name)):

@@ -70,6 +70,7 @@ class Slot:
     taken, until_step: env steps of this incarnation, taken and allowed. open_steps: taken but not yet sent.
     agents_told: most agents waiting at once that the controller was told of; told_step: with the steps before this
     one; arrived_step: steps before it have arrived. wanted: a reset that came while an exchange was under way.
+    versions: with which it last acted. is_cut: the open steps hold more than one version's, whose age counts from now.
     """
 
     assignment: EnvAssignment
@@ -84,6 +85,8 @@ class Slot:
     pending: Mapping[str, int] = field(default_factory=dict)
     wanted: ResetRequest | None = None
     is_loss_told: bool = False
+    versions: Mapping[str, int] = field(default_factory=dict)
+    is_cut: bool = False
 
     @property
     def env_id(self) -> EnvId:

@@ -8,8 +8,6 @@ from math import ceil
 from runtime.learner import BrainProgress
 
 EMPTY_ROUND_STEPS = 10
-BLOCKS_PER_BUFFER_MAX = 16
-"""In asynchronous collection; what comes beyond a full buffer is at most two blocks of each environment."""
 
 
 def round_steps(
@@ -19,11 +17,12 @@ def round_steps(
     steps_max: int,
     until_agent_steps: int | None,
     agent_steps: int,
-    shares: int = 1,
+    blocks_ahead: int = 1,
 ) -> int:
     """Env steps that every environment takes in the next round, 1..steps_max.
 
-    shares: 1 for all of what is missing; with more, blocks of one so-many-th of it, of which several are under way.
+    blocks_ahead: how many blocks of this size an environment may be ahead. With 1, a round is what is missing now; with
+    more, each block is an environment's share of a whole buffer, which fills while the one before is learnt from.
 
     Enough to fill the fullest behavior's buffer, to reach its `max_steps`, or the run's next stop at
     `until_agent_steps`, whichever comes first, if the agents that wait now (`pending`, per environment, by behavior)
@@ -37,20 +36,17 @@ def round_steps(
     total = sum(waiting.values())
     if total == 0:
         return min(EMPTY_ROUND_STEPS, steps_max)
-    wanted = [ceil(steps_max / shares)]
+    wanted = [steps_max]
     for name, count in waiting.items():
         brain = progress.get(name)
         if brain is None or count == 0 or brain.is_finished:
             continue
-        fill: float = brain.buffer_size - brain.buffered
-        if shares > 1:
-            # Ever smaller shares of ever less would be one message for each of the last steps.
-            fill = max(fill / shares, brain.buffer_size / BLOCKS_PER_BUFFER_MAX)
-        left = (brain.max_steps - brain.steps) / shares
+        fill = brain.buffer_size - (brain.buffered if blocks_ahead == 1 else 0)
+        left = (brain.max_steps - brain.steps) / blocks_ahead
         if brain.counts_env_steps:
             wanted.append(ceil(max(left, 1) / len(environments)))
             left = fill
         wanted.append(ceil(max(min(fill, left), 1) / count))
     if until_agent_steps is not None and until_agent_steps > agent_steps:
-        wanted.append(ceil((until_agent_steps - agent_steps) / total / shares))
+        wanted.append(ceil((until_agent_steps - agent_steps) / total / blocks_ahead))
     return max(1, min(wanted))

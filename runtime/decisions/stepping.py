@@ -1,7 +1,7 @@
 """Credit, policies and blocks: the part of an EnvWorker's decisions that moves its players on.
 
 An idle environment steps while it has credit and every behavior in sight has its granted version installed. Blocks
-leave when they are full, when credit is used up, or together with those of the worker's other environments.
+leave when they are full or their credit is used up, if possible together with those of the worker's other environments.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from runtime.messages import PolicyOverdue, PolicyRequest, PolicyUpdate, StepGra
 
 POLICY_ASK_AGAIN_S = 0.5
 GATHER_S = 0.1
+GATHER_ASYNC_S = 0.02
 VERSIONS_KEPT = 3
 NOT_ASKED = (-1, 0.0, 0)
 
@@ -84,10 +85,6 @@ def go_on(state: WorkerState, env_ids: tuple[EnvId, ...], now_s: float) -> tuple
         slot = state.slots[env_id]
         if slot.phase is not Phase.IDLE or state.stop is not None:
             continue
-        if slot.open_steps >= state.block_steps and slot.has_credit:
-            effects.append(SendBlocks((env_id,)))
-            slot = replace(slot, open_steps=0)
-            state = with_slot(state, slot)
         if not slot.has_credit or slot.is_untold:
             continue
         missing = _missing_policies(state, slot)
@@ -95,11 +92,11 @@ def go_on(state: WorkerState, env_ids: tuple[EnvId, ...], now_s: float) -> tuple
             state, more = _ask_for(state, missing, now_s)
             effects.extend(more)
             continue
-        incarnation = slot.assignment.incarnation
-        effects.append(
-            StepPlayer(env_id, incarnation, slot.taken, {name: state.versions[name] for name in slot.pending})
-        )
-        state = with_slot(state, replace(slot, phase=Phase.STEPPING))
+        versions = {name: state.versions[name] for name in slot.pending}
+        effects.append(StepPlayer(env_id, slot.assignment.incarnation, slot.taken, versions))
+        changed = any(slot.versions.get(name, version) != version for name, version in versions.items())
+        is_cut = slot.is_cut or (changed and slot.open_steps > 0)
+        state = with_slot(state, replace(slot, phase=Phase.STEPPING, versions=versions, is_cut=is_cut))
     state, more = send_gathered(state)
     return state, (*effects, *more)
 
@@ -127,20 +124,37 @@ def _request(state: WorkerState, name: str, version: int) -> PolicyRequest:
 
 
 def send_gathered(state: WorkerState) -> tuple[WorkerState, Effects]:
-    """Send open blocks of slots that have used up their credit, all together once no other slot is still stepping."""
-    done = tuple(
-        slot.env_id
-        for slot in state.slots.values()
-        if slot.open_steps and not slot.has_credit and slot.phase is Phase.IDLE
-    )
+    """Send blocks that are full, or whose credit is used up, together with those of the worker's other environments.
+
+    While others still fill theirs, those that are done wait a little: in a round (`gathers`) whatever happens,
+    otherwise only as long as half a block of credit is left to go on with.
+    """
+    done = tuple(slot for slot in state.slots.values() if _is_done(slot, state.block_steps))
     if not done:
         return state, ()
-    runs_on = any(slot.phase is Phase.STEPPING and slot.has_credit for slot in state.slots.values())
-    if state.gathers and runs_on and state.stop is None:
+    fills = any(
+        slot.phase is Phase.STEPPING and slot.has_credit and slot.open_steps < state.block_steps
+        for slot in state.slots.values()
+    )
+    has_time = state.gathers or all(2 * (slot.until_step - slot.taken) > state.block_steps for slot in done)
+    if fills and has_time and state.stop is None:
         # Set once: a neighbour that goes on stepping must not put it off again and again.
-        timer: Effects = () if state.is_gathering else (SetTimer("gather", GATHER_S),)
+        wait_s = GATHER_S if state.gathers else GATHER_ASYNC_S
+        timer: Effects = () if state.is_gathering else (SetTimer("gather", wait_s),)
         return replace(state, is_gathering=True), timer
-    return send_open(state, done)
+    return send_open(state, tuple(slot.env_id for slot in done))
+
+
+def send_late(state: WorkerState) -> tuple[WorkerState, Effects]:
+    """The time to wait for others is over: send the blocks that are done."""
+    done = tuple(slot.env_id for slot in state.slots.values() if _is_done(slot, state.block_steps))
+    return send_open(replace(state, is_gathering=False), done)
+
+
+def _is_done(slot: Slot, block_steps: int) -> bool:
+    """True when a slot holds a whole block, or one of an older version, or may not go on without sending it."""
+    has_ended = not slot.has_credit and slot.phase is Phase.IDLE
+    return slot.open_steps > 0 and (has_ended or slot.is_cut or slot.open_steps >= block_steps)
 
 
 def send_open(state: WorkerState, env_ids: tuple[EnvId, ...] | None = None) -> tuple[WorkerState, Effects]:
@@ -151,7 +165,7 @@ def send_open(state: WorkerState, env_ids: tuple[EnvId, ...] | None = None) -> t
     if not chosen:
         return state, ()
     for env_id in chosen:
-        state = with_slot(state, replace(state.slots[env_id], open_steps=0))
+        state = with_slot(state, replace(state.slots[env_id], open_steps=0, is_cut=False))
     return replace(state, is_gathering=False), (SendBlocks(chosen), CancelTimer("gather"))
 
 

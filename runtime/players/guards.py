@@ -10,6 +10,7 @@ import numpy as np
 
 from runtime.errors import PlayerContentError
 from runtime.experience.brains import Floats
+from runtime.experience.finite import all_finite
 from runtime.players.places import Place
 
 NonFinite = Literal["refuse", "zero"]
@@ -30,9 +31,9 @@ class Guard:
 
         refuse: the error for the first bad value, given its indices. Raised unless zeros were chosen.
         """
-        good = np.isfinite(values)
-        if good.all():
+        if all_finite(values):
             return values
+        good = np.isfinite(values)
         if self.nonfinite == "refuse" or not self.replaced:
             at = tuple(int(each) for each in np.argwhere(~good)[0])
             error = refuse(at, values[at])

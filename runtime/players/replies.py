@@ -16,6 +16,7 @@ import numpy.typing as npt
 from runtime.errors import ShapeError
 from runtime.experience.actions import Actions
 from runtime.experience.brains import ActionSpec, AllBrainInfo, BrainParameters, Ints
+from runtime.experience.finite import all_finite
 from runtime.players.wire import communicator_pb2 as pb
 
 Bytes = npt.NDArray[np.uint8]
@@ -69,15 +70,20 @@ def require_actions(
 
 
 def _require_values(name: str, rows: Actions, spec: ActionSpec) -> None:
-    if not np.isfinite(rows.continuous).all():
+    if not all_finite(rows.continuous):
         raise ShapeError(
             f"an action for brain {name!r} is not finite: {rows.continuous[~np.isfinite(rows.continuous)][0]}."
         )
-    sizes = np.asarray(spec.discrete_branches, np.int64)
-    if ((rows.discrete < 0) | (rows.discrete >= sizes)).any():
+    # As numbers without a sign those below 0 are above every size.
+    if np.logical_or.reduce(rows.discrete.view(np.uint32) >= _sizes(spec.discrete_branches), axis=None):
         raise ShapeError(
             f"an action index for brain {name!r} is outside its branches of {spec.discrete_branches} choices."
         )
+
+
+@cache
+def _sizes(branches: tuple[int, ...]) -> npt.NDArray[np.uint32]:
+    return np.array(branches, np.uint32)
 
 
 def _require_keepsakes(name: str, rows: Actions, agents: int) -> None:
@@ -99,9 +105,18 @@ def _agent_actions(rows: Actions) -> bytes:
     """The bytes of a ListAgentActionProto."""
     continuous = np.ascontiguousarray(rows.continuous, "<f4")
     discrete = np.ascontiguousarray(rows.discrete, np.int32)
-    is_long = discrete.size > 0 and not 0 <= int(discrete.min()) <= int(discrete.max()) <= _VARINT_1_MAX
-    if is_long or len(continuous) < _TABLE_ROWS_MIN:
+    count, floats = continuous.shape
+    branches = discrete.shape[1]
+    is_long = discrete.size > 0 and int(np.maximum.reduce(discrete.view(np.uint32), axis=None)) > _VARINT_1_MAX
+    if not is_long and not floats and branches == 1:
+        return _choices()[discrete[:, 0]].tobytes()
+    if is_long or count < _TABLE_ROWS_MIN:
         return _agent_actions_one_by_one(rows)
+    return bytes_table(continuous, discrete).tobytes()
+
+
+def bytes_table(continuous: npt.NDArray[np.float32], discrete: Ints) -> Bytes:
+    """uint8 (n, length): the bytes of each agent's action, with indices up to 127."""
     count, floats = continuous.shape
     branches = discrete.shape[1]
     template, deprecated_at, continuous_at, discrete_at = _layout(floats, branches)
@@ -111,7 +126,14 @@ def _agent_actions(rows: Actions) -> bytes:
     table[:, deprecated_at : deprecated_at + 4 * (floats + branches)] = bytes_of(numbers)
     table[:, continuous_at : continuous_at + 4 * floats] = bytes_of(continuous)
     table[:, discrete_at : discrete_at + branches] = discrete
-    return table.tobytes()
+    return table
+
+
+@cache
+def _choices() -> Bytes:
+    """An agent's bytes for each index of a single branch, a row for each: most players have no other action."""
+    discrete = np.arange(_VARINT_1_MAX + 1, dtype=np.int32)[:, None]
+    return bytes_table(np.zeros((len(discrete), 0), "<f4"), discrete)
 
 
 def bytes_of(numbers: npt.NDArray[np.float32]) -> Bytes:

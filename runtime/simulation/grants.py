@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runtime.decisions.collecting import BLOCKS_AHEAD
 from runtime.experience.columns import StepBlock
 from runtime.messages import (
     EnvReset,
@@ -25,6 +26,7 @@ class GrantWatch:
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
+        self._window_max = scenario.block_steps_max * (1 if scenario.is_sync else BLOCKS_AHEAD)
         self._granted: dict[Key, int] = {}
         self._arrived: dict[Key, int] = {}
         self._ready: set[Key] = set()
@@ -42,7 +44,7 @@ class GrantWatch:
             raise InvariantError("EXIT", "steps are granted after the run was told to end")
         if message.block_steps < 1 or message.block_steps > scenario.block_steps_max:
             raise InvariantError("BOUND", f"blocks of {message.block_steps} steps are granted")
-        window_max = scenario.block_steps_max * (1 if scenario.is_sync else 2)
+        window_max = self._window_max
         for each in message.grants:
             key = (each.env_id, each.incarnation)
             if key not in self._reset or key in self._lost or each.incarnation < self._newest.get(each.env_id, 0):
@@ -65,7 +67,7 @@ class GrantWatch:
             raise InvariantError("BOUND", f"{key} took step {end - 1}, granted were {self._granted.get(key, 0)}")
         if not block.versions.items() <= self._workers_versions:
             raise InvariantError("VER", f"{key} acted with {dict(block.versions)}, which was not granted")
-        if block.steps > self._scenario.block_steps_max:
+        if block.steps > self._window_max:
             raise InvariantError("BOUND", f"{key} sends a block of {block.steps} steps")
 
     def arrived(self, block: StepBlock) -> None:

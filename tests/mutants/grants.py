@@ -100,8 +100,8 @@ GRANTS: tuple[Mutant, ...] = (
         "windows_grow",
         "a window grows with every grant",
         "collecting",
-        'replace(each, state="stepping", until=each.received + 2 * steps)',
-        'replace(each, state="stepping", until=each.until + 2 * steps)',
+        'replace(each, state="stepping", until=each.received + BLOCKS_AHEAD * steps)',
+        'replace(each, state="stepping", until=each.until + BLOCKS_AHEAD * steps)',
     ),
     mutant(
         "credit_ignored",
@@ -111,11 +111,11 @@ GRANTS: tuple[Mutant, ...] = (
         "return self.taken <= self.until_step > 0",
     ),
     mutant(
-        "blocks_too_long",
-        "blocks leave when the credit is used up, however long they are",
+        "short_blocks_stay",
+        "a block that is not full stays where it is when the credit is used up",
         "stepping",
-        "if slot.open_steps >= state.block_steps and slot.has_credit:",
-        "if False:",
+        "return slot.open_steps > 0 and (has_ended or slot.is_cut or slot.open_steps >= block_steps)",
+        "return slot.open_steps > 0 and (slot.is_cut or slot.open_steps >= block_steps)",
     ),
     mutant(
         "never_done",

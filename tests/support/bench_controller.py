@@ -102,7 +102,7 @@ def in_round(environments: int = 2) -> ControllerBench:
 
 def freely(environments: int = 2) -> ControllerBench:
     """Asynchronous collection: blocks of two steps, windows of four."""
-    bench = ControllerBench(environments, is_sync=False, block_steps_max=8)
+    bench = ControllerBench(environments, is_sync=False, block_steps_max=2)
     for each in range(environments):
         bench.reset(each)
     return bench

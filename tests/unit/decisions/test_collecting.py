@@ -197,7 +197,7 @@ def test_collecting_pauses_while_an_update_runs_and_the_next_buffer_is_full() ->
 
 
 def test_a_full_buffer_pauses_nobody_where_nothing_is_learned() -> None:
-    bench = Bench(is_sync=False, is_training=False, block_steps_max=8)
+    bench = Bench(is_sync=False, is_training=False, block_steps_max=2)
     bench.reset()
     bench.progress = progress(is_ready=True)
     assert grants_in(bench.take(steps_taken(block(0, steps=2)))) == {(0, 0): 6}

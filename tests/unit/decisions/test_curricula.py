@@ -265,6 +265,20 @@ def test_a_behavior_that_is_announced_late_is_waited_for() -> None:
     assert bench.state.ending is None
 
 
+def test_lessons_of_a_parameter_that_the_player_has_not_are_refused_where_it_tells_them() -> None:
+    bench = Bench(1, lessons=(plan(1.0, 2.0),))
+    told = replace(worker_ready(), reset_parameters={"gravity": 9.8, "size": 1.0})
+    assert not resets_in(bench.take(told))
+    assert bench.state.ending is not None
+    assert bench.state.ending.exit_code == 2
+    assert bench.state.ending.cause.startswith(
+        "lessons.json: there are lessons of 'height', which the player of environment 0 does not know; it knows: "
+        "gravity, size."
+    )
+    fitting = Bench(1, lessons=(plan(1.0, 2.0),))
+    assert resets_in(fitting.take(replace(worker_ready(), reset_parameters={"height": 0.0}))) == [(0, 0, 1.0)]
+
+
 def test_at_each_resampling_all_players_are_reset_with_the_same_numbers_drawn_anew() -> None:
     draw = UniformDraw(min_value=0.0, max_value=1.0, seed=5)
     bench = Bench(2, parameters={"height": draw}, resampling_interval=16)

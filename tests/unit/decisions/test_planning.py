@@ -53,17 +53,22 @@ def test_without_agents_a_round_is_short() -> None:
     assert steps_of(progress(), steps_max=4) == 4
 
 
-def test_a_share_of_a_nearly_full_buffer_is_no_less_than_a_sixteenth_of_the_whole() -> None:
+def test_who_may_be_ahead_takes_a_share_of_the_whole_buffer_however_full_it_is() -> None:
     def block(buffered: int) -> int:
-        behaviors = progress(buffered=buffered, buffer_size=640)
-        return round_steps(behaviors, [{"Walker": 1}], steps_max=4000, until_agent_steps=None, agent_steps=0, shares=4)
+        behaviors = progress(buffered=buffered, buffer_size=640, max_steps=10_000)
+        waiting = [{"Walker": 2}, {"Walker": 2}]
+        return round_steps(behaviors, waiting, steps_max=400, until_agent_steps=None, agent_steps=0, blocks_ahead=2)
 
-    assert [block(buffered) for buffered in (0, 320, 600, 639, 700)] == [160, 80, 40, 40, 40]
+    assert [block(buffered) for buffered in (0, 320, 639, 700)] == [160, 160, 160, 160]
 
 
-def test_shares_of_what_is_left_before_the_end_may_be_single_steps() -> None:
+def test_blocks_ahead_share_what_is_left_before_the_end() -> None:
     behaviors = progress(steps=993, max_steps=1000, buffer_size=640)
-    assert round_steps(behaviors, [{"Walker": 1}], steps_max=400, until_agent_steps=None, agent_steps=0, shares=4) == 2
+    assert round_steps(behaviors, [{"Walker": 1}], steps_max=400, until_agent_steps=None, agent_steps=0) == 7
+    ahead = round_steps(
+        behaviors, [{"Walker": 1}], steps_max=400, until_agent_steps=None, agent_steps=0, blocks_ahead=2
+    )
+    assert ahead == 4
 
 
 def test_a_full_buffer_still_lets_a_round_take_one_step() -> None:

@@ -125,7 +125,7 @@ def test_players_are_restarted_once_where_that_was_asked_for() -> None:
 def test_steps_under_way_at_a_planned_restart_are_bounded() -> None:
     bench = freely(2)
     bench.core = ControllerCore(
-        ControllerOptions(run=RUN, environments=2, is_sync=False, block_steps_max=8, restart_envs_at=1)
+        ControllerOptions(run=RUN, environments=2, is_sync=False, block_steps_max=2, restart_envs_at=1)
     )
     for each in (0, 1):
         bench.reset(each)

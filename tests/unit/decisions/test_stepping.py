@@ -15,7 +15,7 @@ from runtime.decisions.effects import (
     TimerFired,
 )
 from runtime.decisions.env_worker_state import Phase
-from runtime.decisions.stepping import GATHER_S, POLICY_ASK_AGAIN_S, VERSIONS_KEPT
+from runtime.decisions.stepping import GATHER_ASYNC_S, GATHER_S, POLICY_ASK_AGAIN_S, VERSIONS_KEPT
 from runtime.experience.brains import EnvId, Incarnation
 from runtime.messages import HolderRestarted, PolicyOverdue, PolicyRequest
 from tests.support.bench_worker import WorkerBench as Bench
@@ -66,7 +66,8 @@ def test_a_full_block_leaves_while_credit_remains() -> None:
     bench = Bench().ready()
     bench.take(policy(), step_grant(env_grant(until=9), block_steps=2))
     assert not of_type(bench.take(replied()), SendBlocks)
-    assert [type(each) for each in bench.take(replied())] == [SendBlocks, StepPlayer]
+    # The player goes on before anything is packed.
+    assert [type(each) for each in bench.take(replied())] == [StepPlayer, SendBlocks, CancelTimer]
 
 
 @pytest.mark.parametrize(("asked_for", "used"), [(0, 1), (7, 7), (99, 10)])
@@ -300,6 +301,41 @@ def test_a_gathering_whose_blocks_are_gone_ends_quietly() -> None:
     bench.take(failed(0))
     assert bench.take(TimerFired("gather")) == ()
     assert not bench.core.state.is_gathering
+
+
+def ahead() -> Bench:
+    """Two environments that may be two blocks of two steps ahead; 0 has filled the first one, 1 has not."""
+    bench = Bench(2).ready(0).ready(1)
+    bench.take(policy(), step_grant(env_grant(0, until=4), env_grant(1, until=4), block_steps=2))
+    bench.take(replied(0))
+    assert SetTimer("gather", GATHER_ASYNC_S) in bench.take(replied(0))
+    return bench
+
+
+def test_a_full_block_waits_for_a_neighbour_that_fills_its_own() -> None:
+    bench = ahead()
+    assert not of_type(bench.take(replied(1)), SendBlocks)
+    assert SendBlocks((EnvId(0), EnvId(1))) in bench.take(replied(1))
+
+
+def test_a_full_block_waits_no_longer_than_there_is_half_a_block_of_credit() -> None:
+    assert SendBlocks((EnvId(0),)) in ahead().take(replied(0))
+
+
+def test_a_full_block_does_not_wait_for_long() -> None:
+    bench = ahead()
+    assert bench.take(TimerFired("gather")) == (SendBlocks((EnvId(0),)), CancelTimer("gather"))
+
+
+def test_steps_of_an_older_version_leave_soon_however_few_they_are() -> None:
+    bench = Bench().ready()
+    bench.take(policy(), step_grant(env_grant(until=9), block_steps=8))
+    bench.take(replied())
+    bench.take(step_grant(env_grant(until=9), block_steps=8, versions={WALKER: 1}), policy(version=1))
+    assert SetTimer("gather", GATHER_ASYNC_S) in bench.take(replied())
+    assert not of_type(bench.take(replied()), SetTimer)
+    assert SendBlocks((EnvId(0),)) in bench.take(TimerFired("gather"))
+    assert not of_type(bench.take(replied()), SetTimer)
 
 
 def test_blocks_do_not_wait_where_nobody_gathers() -> None:

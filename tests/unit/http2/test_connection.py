@@ -77,7 +77,7 @@ class H2Client:
                 self.bodies[event.stream_id] = self.bodies.get(event.stream_id, b"") + event.data
                 self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
             elif isinstance(event, h2.events.ResponseReceived | h2.events.TrailersReceived):
-                status = dict(event.headers).get("grpc-status")
+                status = {str(name): str(value) for name, value in event.headers}.get("grpc-status")
                 if status is not None:
                     self.statuses[event.stream_id] = status
         self.push()
@@ -283,11 +283,11 @@ def test_any_frames_are_an_event_or_a_broken_rule(frames_: list[tuple[int, int, 
         assert bytes([frames.GOAWAY]) in server.take_outgoing()
 
 
-RULES = [
+RULES: list[tuple[bytes, str, int]] = [
     (b"GET / HTTP/1.1\r\n\r\n", "no HTTP/2", ErrorCode.PROTOCOL_ERROR),
     (frames.PREFACE + frames.frame(frames.PING, 0, 0, bytes(8)), "expected SETTINGS", ErrorCode.PROTOCOL_ERROR),
 ]
-GREETED = [
+GREETED: list[tuple[bytes, str, int]] = [
     (frames.frame(frames.DATA, 0, 99, b"x"), "never opened", ErrorCode.PROTOCOL_ERROR),
     (frames.frame(frames.HEADERS, 4, 2, b"\x82"), "even number", ErrorCode.PROTOCOL_ERROR),
     (frames.frame(frames.PING, 0, 0, b"short"), "5 bytes", ErrorCode.FRAME_SIZE_ERROR),

@@ -42,12 +42,12 @@ def test_a_capacity_holds_the_rows_and_few_different_ones_are_needed(
     assert capacity == smaller or rows > buffer_size * 1.25
 
 
-@given(rows=st.integers(0, 5000))
-def test_the_largest_buffer_fits_and_the_next_does_not(rows: int) -> None:
+@given(rows=st.integers(0, 5000), is_async=st.booleans())
+def test_the_largest_buffer_fits_and_the_next_does_not(rows: int, *, is_async: bool) -> None:
     def needed(buffer_size: int) -> int:
-        return capacity_for(rows=0, buffer_size=buffer_size, batch_size=1, epochs=1).rows
+        return capacity_for(rows=0, buffer_size=buffer_size, batch_size=1, epochs=1, is_async=is_async).rows
 
-    found = largest_buffer(rows)
+    found = largest_buffer(rows, is_async=is_async)
     assert found == 0 or needed(found) <= rows
     assert needed(found + 1) > rows
 
