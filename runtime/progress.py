@@ -56,6 +56,7 @@ class ProgressView:
     elapsed_s: float
     env_steps: int
     agent_steps: int
+    decisions: int
     steps_per_s: float
     brains: Sequence[BrainView] = ()
     environments: Sequence[EnvironmentView] = ()
@@ -140,7 +141,7 @@ def rendered(view: ProgressView) -> RenderableType:
     """The view as tables: the run, its behaviors, its environments, what was lost, the last faults."""
     head = Text(
         f"{printable(view.run_id)}: {view.agent_steps} agent steps, {view.env_steps} environment steps, "
-        f"{view.steps_per_s:.0f} steps/s, {view.elapsed_s:.0f} s",
+        f"{view.decisions} decisions, {view.steps_per_s:.0f} steps/s, {view.elapsed_s:.0f} s",
         style="bold",
     )
     faults = [Text(printable(fault), style="yellow") for fault in view.faults[-FAULTS_SHOWN:]]

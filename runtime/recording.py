@@ -99,7 +99,11 @@ class RunRecorder:
             self._first_step_s = self.elapsed_s()
 
     def add_summaries(self, summaries: Sequence[Summary], counters: Counters) -> None:
-        """Events and a progress line for each. counters: of the whole run, as of now."""
+        """Events for each, and progress lines. counters: of the whole run, as of now.
+
+        Where steps that were accepted together cross several summaries, those without an episode say nothing new.
+        """
+        told = _worth_telling(summaries)
         for each in summaries:
             line = progress_line(
                 each.behavior,
@@ -110,9 +114,10 @@ class RunRecorder:
                 mean_group_reward=each.mean_group_reward,
                 is_training=self._options.is_training,
             )
-            self.say(line)
+            if each in told:
+                self.say(line)
             if self._options.is_training:
-                self._write_events(each, losses(counters))
+                self._write_events(each, totals(counters))
 
     def add_stats(self, stats: Sequence[Stat]) -> None:
         """What players reported: it goes into the next events of every behavior."""
@@ -244,12 +249,27 @@ class RunRecorder:
                 self._warn(text)
 
 
-def losses(counters: Counters) -> dict[str, float]:
-    """What the whole run has lost so far, in agent steps, by the tag that it has in TensorBoard; nothing that is 0."""
-    lost = {f"Runtime/Lost Steps/{reason}": float(count) for reason, count in counters.lost.items() if count}
-    if counters.unreported_max:
-        lost["Runtime/Unreported Steps Max"] = float(counters.unreported_max)
-    return lost
+def _worth_telling(summaries: Sequence[Summary]) -> list[Summary]:
+    """Of each behavior those with an episode; where there is none, the newest."""
+    newest = {each.behavior: each for each in summaries}
+    with_episodes = {each.behavior for each in summaries if each.mean_reward is not None}
+    return [
+        each
+        for each in summaries
+        if each.mean_reward is not None or (each.behavior not in with_episodes and each is newest[each.behavior])
+    ]
+
+
+def totals(counters: Counters) -> dict[str, float]:
+    """What the whole run has counted and lost so far, by the tags that TensorBoard shows; nothing that is 0."""
+    counts = {
+        "Runtime/Env Steps": counters.env_steps,
+        "Runtime/Agent Steps": counters.agent_steps,
+        "Runtime/Decisions": counters.decisions,
+        **{f"Runtime/Lost Steps/{reason}": count for reason, count in counters.lost.items()},
+        "Runtime/Unreported Steps Max": counters.unreported_max,
+    }
+    return {tag: float(count) for tag, count in counts.items() if count}
 
 
 def _version(package: str) -> str:

@@ -66,6 +66,7 @@ class TrainingSession:
         self._incarnations: dict[int, int] = {}
         self._earlier_seeds: dict[int, list[int]] = {}
         self._earlier_configuration = b""
+        self._has_written = False
         self._notes: list[str] = []
         self._is_closed = False
 
@@ -141,7 +142,8 @@ class TrainingSession:
             recorded = recorded_player_seeds(directory.paths.configuration)
             self._earlier_seeds = {env_id: seeds[:first_incarnation] for env_id, seeds in recorded.items()}
             self._keep_earlier(directory.paths)
-        self._write_configuration()
+        if not self._earlier_configuration:
+            self._write_configuration()
         self._reopen_summary()
         if settings.actor_system == "inline":
             from runtime.actors.inline import InlineSystem  # noqa: PLC0415 - only one of the systems is loaded
@@ -203,6 +205,7 @@ class TrainingSession:
         for env_id, last in self._incarnations.items():
             new = [player_seed(seed, env_id, each) for each in range(self._first_incarnation, last + 1)]
             seeds[env_id] = [*seeds.get(env_id, []), *new]
+        self._has_written = True
         text = to_yaml(self._settings, player_seeds=seeds)
         write_atomically(self._the_directory.paths.configuration, text.encode())
 
@@ -218,6 +221,9 @@ class TrainingSession:
             self._heard_s = time.monotonic()
             self._last = status
             self._incarnations.update({each.env_id: max(0, each.incarnation) for each in status.environments})
+            if status.first_step_s is not None and not self._has_written:
+                # What it goes on from has been restored: only now is the new configuration the run's.
+                self._write_last_seeds()
             return status
         cause = system.lost()
         silent_s = time.monotonic() - self._heard_s
@@ -294,11 +300,10 @@ class TrainingSession:
             write_json_atomically(path, {**document, "exit_reason": reason, "elapsed_s": elapsed_s})
 
     def _write_last_seeds(self) -> None:
+        if self._was_refused():
+            return
         try:
-            if self._was_refused():
-                write_atomically(self._the_directory.paths.configuration, self._earlier_configuration)
-            else:
-                self._write_configuration()
+            self._write_configuration()
         except StorageError as error:
             self._notes.append(str(error))
 

@@ -239,6 +239,7 @@ class Training:
             elapsed_s=elapsed_s,
             env_steps=status.env_steps,
             agent_steps=status.agent_steps,
+            decisions=status.decisions,
             steps_per_s=status.agent_steps / working_s if status.first_step_s and working_s > 0 else 0.0,
             brains=[
                 BrainView(

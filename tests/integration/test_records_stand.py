@@ -12,6 +12,7 @@ def test_a_resume_that_is_refused_leaves_the_record_of_the_run_as_it_was(tmp_pat
     done = train(tmp_path, "r", str(config(tmp_path, max_steps=300)), "--env", PLAYER, "--seed", "1")
     assert done.code == 0, done.text
     before, configuration = done.summary, (done.folder / "configuration.yaml").read_bytes()
+    written_ns = (done.folder / "configuration.yaml").stat().st_mtime_ns
     wider = config(tmp_path, max_steps=600, hidden_units=48, name="wider.yaml")
     refused = train(tmp_path, "r", str(wider), "--env", PLAYER, "--resume")
     assert (refused.code, "does not fit" in refused.text) == (2, True), refused.text
@@ -21,6 +22,7 @@ def test_a_resume_that_is_refused_leaves_the_record_of_the_run_as_it_was(tmp_pat
         key: before[key] for key in before if key not in told_anew
     }
     assert (refused.folder / "configuration.yaml").read_bytes() == configuration
+    assert (refused.folder / "configuration.yaml").stat().st_mtime_ns == written_ns, "it was never touched"
 
 
 def test_inference_keeps_what_the_training_had_to_say_of_itself(tmp_path: Path) -> None:

@@ -52,8 +52,20 @@ def test_shrinking_what_does_not_fail_is_wrong_usage(capsys: pytest.CaptureFixtu
     assert "does not fail, so there is nothing to shrink" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("options", [["--count", "0"], ["--seed", "-1"], ["--profile", "calm"], ["--jobs", "two"]])
-def test_options_that_mean_nothing_end_with_2(options: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--count", "0"], "argument --count: found '0', expected an integer from 1 on"),
+        (["--seed", "-1"], "argument --seed: found '-1', expected an integer from 0 on"),
+        (["--seed", "x"], "argument --seed: found 'x', expected an integer from 0 on"),
+        (["--jobs", "two"], "argument --jobs: found 'two', expected an integer from 1 on"),
+        (["--profile", "calm"], "argument --profile: invalid choice: 'calm'"),
+    ],
+)
+def test_options_that_mean_nothing_end_with_2(
+    options: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main(options)
     assert ended.value.code == 2
+    assert text in capsys.readouterr().err

@@ -16,6 +16,7 @@ VIEW = ProgressView(
     elapsed_s=12.4,
     env_steps=100,
     agent_steps=800,
+    decisions=816,
     steps_per_s=321.6,
     brains=[
         BrainView(
@@ -134,7 +135,7 @@ def test_the_table_shows_versions_environments_and_the_last_faults() -> None:
     stream = io.StringIO()
     RichConsole(file=stream, width=120).print(rendered(VIEW))
     text = stream.getvalue()
-    assert "basic: 800 agent steps, 100 environment steps, 322 steps/s, 12 s" in text
+    assert "basic: 800 agent steps, 100 environment steps, 816 decisions, 322 steps/s, 12 s" in text
     assert re.search(r"Basic\\n\\x1b\[2J +800 +16000 +0\.930 +- +v7 +v6", text)
     assert re.search(r"0 +stepping +1 +4711 +0", text)
     assert re.search(r"1 +\[bold\]restarting +2 +- +1", text)
