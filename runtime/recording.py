@@ -126,9 +126,14 @@ class RunRecorder:
     def _write_events(self, summary: Summary, lost: Mapping[str, float]) -> None:
         told = self._stats.take(summary.behavior)
         writer = self._writer(summary.behavior)
-        lessons = {f"Environment/Lesson Number/{name}": float(number) for name, number in self.lessons.items()}
-        values = {**told.scalars, **summary.values, **lost, **lessons}
+        values = {**told.scalars, **summary.values, **lost, **self._lesson_values(summary.behavior)}
         writer.add(summary.step, values, now_s=time.time(), histograms=told.histograms)
+
+    def _lesson_values(self, behavior: str) -> dict[str, float]:
+        """The lessons under the tags of today, and that of the behavior under the one of 2019."""
+        values = {f"Environment/Lesson Number/{name}": float(number) for name, number in self.lessons.items()}
+        own = [number for name, number in self.lessons.items() if self._options.lesson_brains.get(name) == behavior]
+        return {**values, "Environment/Lesson": float(own[0])} if own else values
 
     def _writer(self, behavior: str) -> EventWriter:
         if behavior not in self._events:

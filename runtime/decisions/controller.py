@@ -22,7 +22,7 @@ from runtime.decisions.controller_state import (
     ControllerState,
     Ending,
 )
-from runtime.decisions.curricula import reset_request
+from runtime.decisions.curricula import parameter_refusal, reset_request
 from runtime.decisions.effects import (
     HOLDER,
     AddBrain,
@@ -196,6 +196,9 @@ def _worker_ready(state: ControllerState, message: WorkerReady) -> Decision:
         # It was not known when the others were asked.
         return _with_env(state, record), (end.ask_to_stop(state, state.ending, message.worker),)
     state = _with_env(replace(state, stopped=state.stopped - {message.worker}), record)
+    refusal = parameter_refusal(state, message)
+    if refusal is not None:
+        return end.begin_end(state, refusal)
     # The round may have waited for nobody but its predecessor.
     state, effects = go_on_collecting(state)
     return state, (Send(worker_role(message.worker), request), *effects)

@@ -14,7 +14,7 @@ from runtime.decisions.frozen import replace
 from runtime.decisions.ledger import EnvRecord
 from runtime.experience.lessons import criteria, lesson_values, look
 from runtime.experience.parameters import ParameterValue, drawn_value
-from runtime.messages import ResetRequest
+from runtime.messages import ResetRequest, WorkerReady
 
 Effects = tuple[object, ...]
 Decision = tuple[ControllerState, Effects]
@@ -103,6 +103,19 @@ def lessons_refusal(state: ControllerState) -> Ending | None:
         return None
     name, source = min(unknown.items())
     cause = f"{_waiting(state, name, source)}. Correct the name, or remove these lessons."
+    return Ending(reason="trainer_failure", exit_code=2, cause=cause)
+
+
+def parameter_refusal(state: ControllerState, message: WorkerReady) -> Ending | None:
+    """The end of a run with lessons of a parameter that the player has not, as players of API-8 to API-10 tell."""
+    told = message.reset_parameters
+    missing = [plan for plan in state.options.lessons if told and plan.parameter not in told]
+    if not missing:
+        return None
+    cause = (
+        f"{missing[0].source}: there are lessons of {missing[0].parameter!r}, which the player of environment "
+        f"{message.env_id} does not know; it knows: {', '.join(sorted(told))}. Correct the name, or leave it out."
+    )
     return Ending(reason="trainer_failure", exit_code=2, cause=cause)
 
 

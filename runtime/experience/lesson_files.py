@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +11,7 @@ from runtime.experience.lessons import LESSON_LENGTH_MAX, Criterion, Lesson, Les
 
 ENDING: Final = ".json"
 KEYS: Final = ("measure", "thresholds", "min_lesson_length", "signal_smoothing", "parameters")
+NUMBER_MAX: Final = 3.4e38  # players take float32
 _MEASURES: Final[tuple[Measure, ...]] = ("reward", "progress")
 
 
@@ -68,6 +68,10 @@ def parse_lesson_file(text: str) -> LessonFile:
         found = json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         raise LessonFileError(f"this is not JSON: line {error.lineno}, column {error.colno}: {error.msg}") from error
+    except LessonFileError:
+        raise
+    except (RecursionError, ValueError) as error:  # a thousand brackets, or a number of thousands of digits
+        raise LessonFileError(f"this is no lesson file: {error}") from error
     if not isinstance(found, dict):
         raise LessonFileError(f"found {_kind(found)}; expected an object with the keys {', '.join(KEYS)}")
     for key in KEYS:
@@ -109,7 +113,7 @@ def _numbers(found: object, key: str) -> tuple[float, ...]:
     if not isinstance(found, list):
         raise LessonFileError(f"{key}: found {_kind(found)}; expected a list of numbers")
     for each in found:
-        if isinstance(each, bool) or not isinstance(each, int | float) or not math.isfinite(each):
+        if isinstance(each, bool) or not isinstance(each, int | float) or not abs(each) <= NUMBER_MAX:
             raise LessonFileError(f"{key}: found {each!r}; expected finite numbers")
     return tuple(float(each) for each in found)
 

@@ -208,7 +208,11 @@ def _block_of(entries: Mapping[str, tuple[Node, Place]], place: Place) -> tuple[
 def _translated(entries: tuple[Entry, ...], place: Place, findings: Findings) -> MapNode:
     block = _Block(entries, place, findings)
     block.refuse_unknown()
-    block.check("memory_size", kinds.integer(at_least=1))
+    if block.is_true("use_recurrent"):
+        # Policy and value each had halves of a state of their own.
+        block.check("memory_size", kinds.integer(at_least=4, at_most=65_536, multiple_of=4))
+    else:
+        block.check("memory_size", kinds.integer(at_least=1))
     block.check("sequence_length", kinds.integer(at_least=1))
     top: dict[str, tuple[Node, Place]] = {
         "trainer_type": (block.node("trainer"), block.at("trainer"))

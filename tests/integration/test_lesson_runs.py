@@ -72,8 +72,9 @@ def test_lessons_and_the_model_do_not_depend_on_the_workers(tmp_path: Path) -> N
 def test_a_player_that_is_started_again_begins_in_the_lesson_of_now_and_no_other_is_reset(
     tmp_path: Path, collection: str
 ) -> None:
-    url = f"{SCENE}&fault=crash@step=170%2Benv=1%2Bincarnation=0"
-    done = run(tmp_path, "c", "--num-envs", "2", "--collection", collection, url=url, max_steps=2800)
+    # Slow enough for a player to be started while the others go on.
+    url = f"{SCENE}&delay_ms=3-3&fault=crash@step=170%2Benv=1%2Bincarnation=0"
+    done = run(tmp_path, "c", "--num-envs", "2", "--collection", collection, url=url, max_steps=4800)
     assert done.code == 0, done.text
     assert done.summary["restarts"] == {"0": 0, "1": 1}
     first_life, other, second_life = sorted(heights(tmp_path, "c"))
@@ -146,3 +147,16 @@ def test_samplers_are_drawn_anew_for_all_players_at_the_interval(tmp_path: Path)
     assert first == second
     assert len(set(first)) == len(first) >= 2
     assert all(0 <= height <= 4 for height in first)
+
+
+def test_lessons_of_a_parameter_that_a_player_of_2019_has_not_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "lessons"
+    folder.mkdir()
+    (folder / "WallJump.json").write_text(json.dumps({**LESSONS, "parameters": {"wall_hight": [0, 1, 2, 4]}}))
+    path = tmp_path / "era.yaml"
+    path.write_text(ERA)
+    argv = ("--train", "--curriculum", str(folder), "--env", f"{SCENE}&link=memory&protocol=API-9")
+    done = train(tmp_path, "p", str(path), *argv)
+    assert done.code == 2
+    assert f"{folder}/WallJump.json: there are lessons of 'wall_hight', which the player of environment 0" in done.text
+    assert "it knows: wall_height. Correct the name" in done.text

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from runtime.acting.unity_model import contract_faults, read_model, try_model
@@ -203,3 +206,13 @@ def test_a_model_whose_operators_nobody_knows_cannot_be_opened() -> None:
 
     with pytest.raises(UsageError, match="cannot be run by onnxruntime"):
         read_model(changed(exported(continuous=1), odd), "m.onnx")
+
+
+@given(at=st.integers(0, 10**6), new=st.binary(max_size=8), gone=st.integers(0, 30))
+def test_a_damaged_file_is_a_model_or_is_refused(at: int, new: bytes, gone: int) -> None:
+    body = exported(branches=(3,))
+    at %= len(body)
+    with contextlib.suppress(UsageError):
+        model = read_model(body[:at] + new + body[at + gone :], "m.onnx")
+        contract_faults(model)
+        try_model(model, rows=2, seed=0)

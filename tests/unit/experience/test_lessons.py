@@ -163,6 +163,12 @@ def test_a_restored_lesson_fits_the_lessons_that_there_are() -> None:
     assert from_json("nonsense", plans, number=None) == first_lessons(plans)
 
 
+@given(st.text() | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists).map(json.dumps))
+def test_any_text_is_a_lesson_file_or_is_refused(text: str) -> None:
+    with pytest.raises(LessonFileError):
+        parse_lesson_file(text)
+
+
 GOOD = {
     "measure": "reward",
     "thresholds": [0.1, 0.2],
@@ -187,6 +193,8 @@ def test_a_lesson_file_gives_a_plan_for_each_parameter() -> None:
     [
         ({"measure": "rewards"}, "measure: found 'rewards'; expected reward or progress"),
         ({"thresholds": 3}, "thresholds: found 3; expected a list of numbers"),
+        ({"thresholds": [10**400]}, "thresholds: found 1000"),
+        ({"thresholds": [float("nan")]}, "thresholds: found nan; expected finite numbers"),
         ({"thresholds": ["a"]}, "thresholds: found 'a'; expected finite numbers"),
         ({"min_lesson_length": -1}, "min_lesson_length: found -1; expected an integer from 0"),
         ({"min_lesson_length": True}, "min_lesson_length: found True; expected an integer from 0"),
@@ -215,6 +223,8 @@ def test_a_missing_key_is_named(key: str) -> None:
         ('{"measure": 1, "measure": 2}', "measure stands twice"),
         ("[1]", "found a list; expected an object"),
         ("null", "found null; expected an object"),
+        ("[" * 100_000, "this is no lesson file"),
+        ("1" * 10_000, "this is no lesson file"),
     ],
 )
 def test_what_is_no_lesson_file_is_said(text: str, found: str) -> None:

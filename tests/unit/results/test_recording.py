@@ -9,11 +9,14 @@ from runtime.recording_options import RecordingOptions
 from tests.unit.results.test_tensorboard import read_events, scalars
 
 
-def recorder(root: Path) -> RunRecorder:
+def recorder(root: Path, **lesson_brains: str) -> RunRecorder:
     def refuse(text: str) -> None:
         raise AssertionError(text)
 
-    return RunRecorder(RecordingOptions(run_id="r", seed=1, root=str(root), launched_s=0.0, launched_at=1.0), refuse)
+    options = RecordingOptions(
+        run_id="r", seed=1, root=str(root), launched_s=0.0, launched_at=1.0, lesson_brains=lesson_brains
+    )
+    return RunRecorder(options, refuse)
 
 
 def summary(step: int) -> Summary:
@@ -37,4 +40,19 @@ def test_every_summary_tells_what_the_run_has_lost_so_far_by_reason(tmp_path: Pa
         "Runtime/Lost Steps/stale": 7.0,
         "Runtime/Lost Steps/gap": 5.0,
         "Runtime/Unreported Steps Max": 20.0,
+    }
+
+
+def test_summaries_tell_the_lesson_of_every_parameter_and_that_of_the_behavior(tmp_path: Path) -> None:
+    ours = recorder(tmp_path, wall="Basic", mass="Other")
+    ours.lessons = {"wall": 2, "mass": 1}
+    ours.add_summaries([summary(100)], Counters())
+    ours.close()
+    (path,) = (tmp_path / "Basic").glob("events*")
+    (event,) = read_events(path)[1:]
+    assert scalars(event) == {
+        "Is Training": 1.0,
+        "Environment/Lesson Number/wall": 2.0,
+        "Environment/Lesson Number/mass": 1.0,
+        "Environment/Lesson": 2.0,
     }

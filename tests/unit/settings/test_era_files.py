@@ -260,3 +260,24 @@ def test_the_written_configuration_is_read_as_the_same_run(tmp_path: Path) -> No
     for name in ("Bot", "Other"):
         assert again.settings_for(name) == settings.settings_for(name)
     assert (again.environment.not_finite, again.is_slow) == ("zero", True)
+
+
+@pytest.mark.parametrize("size", [0, 6, 7])
+def test_c37_a_memory_that_cannot_be_cut_into_quarters_is_refused(tmp_path: Path, size: int) -> None:
+    faults = faults_of(tmp_path, f"{SHIPPED}Bot:\n  use_recurrent: true\n  memory_size: {size}\n")
+    assert faults[0].startswith(f"trainer.yaml:4: Bot.memory_size: {size} is not allowed; allowed: ")
+    assert "multiple of 4" in faults[0]
+
+
+def test_c37_a_sequence_longer_than_a_batch_is_refused(tmp_path: Path) -> None:
+    lines = "use_recurrent: true\n  sequence_length: 64\n  batch_size: 32\n"
+    (fault,) = faults_of(tmp_path, f"{SHIPPED}Bot:\n  {lines}")
+    assert fault.startswith("trainer.yaml:4: Bot.sequence_length: sequence_length 64 is larger than batch_size 32")
+
+
+def test_c37_a_recurrent_brain_has_its_memory(tmp_path: Path) -> None:
+    memory = era(tmp_path, f"{SHIPPED}Bot:\n  use_recurrent: true\n  memory_size: 8\n").settings_for("Bot")
+    found = memory.network_settings.memory
+    assert found is not None
+    assert (found.memory_size, found.sequence_length) == (8, 64)
+    assert era(tmp_path, SHIPPED).settings_for("Bot").network_settings.memory is None
