@@ -1,5 +1,6 @@
 """A recurrent policy: what the learner makes of sequences is what acted, wherever blocks and updates cut."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.acting.graphs import ActingGraph
+from runtime.acting.memories import AgentMemories
+from runtime.acting.replica import PolicyReplica
 from runtime.errors import InternalError, UsageError
 from runtime.experience.brains import Floats
 from runtime.learner import BehaviorSettings, LearnerOptions, MemorySettings
 from tests.support.experience_streams import Act, Feeder, Row, Step, small_brain, small_learner, small_settings
+from tests.support.graphs import onnx_update
 from tests.support.replicas import ReplicaLoop, prepared_update
+from tests.support.strategies_experience import build_info
 from trainers.export import acting_graph, unity_graph
 from trainers.learner import PPOLearner, create_learner
+from trainers.memory import memory_need
 from trainers.networks import NetworkShape, initial_weights, named_weights
 from trainers.normalizer import Normalizer
 
@@ -256,3 +262,35 @@ def test_at_first_forget_gates_lean_to_keeping_and_nothing_else_does(key: str, m
         assert bias[cells : 2 * cells].tolist() == [1.0] * cells
         assert not bias[:cells].any()
         assert not bias[2 * cells :].any()
+
+
+def test_who_asks_for_single_actions_keeps_the_memory_himself() -> None:
+    """The holder of policies keeps none: `memories` of the question, `memory` of the answer, as in the seed."""
+    brain = small_brain()
+    learner = small_learner(small_settings(memory=MEMORY))
+    release = learner.add_brain(brain)
+    assert release is not None
+    replica, kept = PolicyReplica(4), AgentMemories()
+    replica.install(onnx_update("Walker", 1, release.body))
+    given = np.zeros((0, 0), np.float32)
+    for step in range(4):
+        info = build_info(brain, np.arange(3), np.zeros(0, np.int64), rng=np.random.default_rng(step))
+        asked = replica.act(brain, 1, replace(info, memories=given), incarnation=0, step=step).action_info
+        acted = replica.act(brain, 1, info, incarnation=0, step=step, memories=kept).action_info
+        assert asked.memory is not None
+        assert acted.memory is not None
+        assert asked.memory.tobytes() == acted.memory.tobytes()
+        assert asked.action.tobytes() == acted.action.tobytes()
+        given = asked.memory
+    assert np.abs(given).max() > 0.0
+
+
+def test_a_memory_counts_among_what_learning_needs() -> None:
+    brain = small_brain()
+    plain, remembering = (
+        memory_need(brain, small_settings(memory=memory), is_async=False)
+        for memory in (None, MemorySettings(memory_size=128, sequence_length=8))
+    )
+    assert remembering.row == plain.row + 4 * 2 * 128
+    assert remembering.network > plain.network
+    assert remembering.minibatch > plain.minibatch
