@@ -7,14 +7,14 @@ generation of the protocol the player speaks is learnt from its first message.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from runtime.errors import InternalError
 from runtime.experience.actions import Actions
 from runtime.experience.brains import AllBrainInfo
 from runtime.experience.parameters import ParameterValue
 from runtime.messages import EnvAssignment
-from runtime.players.channel_hub import SideChannelHub
+from runtime.players.channel_hub import Arrived, SideChannelHub
 from runtime.players.channels import SideChannel
 from runtime.players.dialects import Dialect, Heard, Reading, generation_of, meet, require_open
 from runtime.players.links import PlayerHello, PlayerReply
@@ -22,6 +22,14 @@ from runtime.players.places import Place, made
 from runtime.players.replies import require_actions
 from runtime.players.side_channels import EngineSettings, engine_configuration
 from runtime.players.versions import Generation
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A reply whose rows are read. arrived: the messages on side channels that came with it."""
+
+    reply: PlayerReply
+    arrived: Arrived
 
 
 class Conversation:
@@ -52,6 +60,8 @@ class Conversation:
         self._is_reset_due = False
         self._make_channels = make_channels
         self.side_channels = SideChannelHub()
+        self.shows_pictures = False
+        """True once a brain has shown images, whose decoding takes milliseconds."""
 
     def open(self) -> None:
         """Makes the user's side channels. Raises EnvironmentFactoryError with what making them raised."""
@@ -109,14 +119,25 @@ class Conversation:
 
     def accept(self, body: bytes) -> PlayerReply:
         """The rows in the player's reply. Raises a PlayerError that names where the fault is."""
+        return self.conclude(self.decode(body))
+
+    def decode(self, body: bytes) -> Decoded:
+        """The longer half of `accept`. Another thread may do it, while nothing else is asked of this object."""
         heard = self._heard(body)
         arrived = self.side_channels.read(heard.side_channel, self._place)
-        reply = self._met().decode(heard, self._place, is_first=self._is_reset_due)
+        return Decoded(self._met().decode(heard, self._place, is_first=self._is_reset_due), arrived)
+
+    def conclude(self, decoded: Decoded) -> PlayerReply:
+        """The other half: takes the rows for what the player shows now, and hands on what side channels brought."""
+        reply = decoded.reply
         self._is_reset_due, self._is_all_done = False, reply.global_done
         self._waiting = reply.infos
-        if not arrived:
+        if reply.brains:
+            specs = [spec for brain in self._met().brains.values() for spec in brain.observation_specs]
+            self.shows_pictures = any(spec.dtype == "uint8" for spec in specs)
+        if not decoded.arrived:
             return reply
-        self.side_channels.deliver(arrived, self._place)
+        self.side_channels.deliver(decoded.arrived, self._place)
         return replace(reply, stats=self.side_channels.take_stats())
 
     def _reset_order(self, parameters: Mapping[str, ParameterValue], *, train_mode: bool) -> bytes:

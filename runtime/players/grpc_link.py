@@ -15,7 +15,7 @@ from runtime.errors import PlayerDiedError, PlayerError, PlayerRefusalError, Pla
 from runtime.experience.actions import Actions
 from runtime.experience.parameters import ParameterValue
 from runtime.messages import EnvAssignment
-from runtime.players.conversation import Conversation
+from runtime.players.conversation import Conversation, Decoded
 from runtime.players.links import LinkLimits, MessageTap, PlayerHello, PlayerReply, Told
 from runtime.players.places import made
 from runtime.players.process import PlayerProcess
@@ -162,22 +162,42 @@ class GrpcPlayerLink:
 
     def _heard(self, outcome: bytes | PlayerError | TimeoutError, told: Told) -> None:
         """Turns a call's bytes, or what came instead, into what `told` is told."""
-        failure: Exception
         if isinstance(outcome, bytes):
             try:
                 if self._tap is not None:
                     self._tap.on_bytes("player", outcome)
+                if self._talk.shows_pictures:
+                    self._decode_aside(outcome, told)
+                    return
                 reply = self._talk.accept(outcome)
             except Exception as error:  # noqa: BLE001 - whoever asked is told, whatever it is
-                failure = error
+                self._tell_failure(error, told)
             else:
                 told(reply)
-                return
         elif isinstance(outcome, TimeoutError):
             failure = self._silence("answered", self._limits.step_timeout_s, "--step-timeout (or --timeout-wait)")
             self._server.fail(failure)
+            told(failure)
         else:
-            failure = outcome
+            self._tell_failure(outcome, told)
+
+    def _decode_aside(self, body: bytes, told: Told) -> None:
+        """Decodes on another thread: images take milliseconds, in which other players of this loop can go on."""
+
+        def conclude(decoding: asyncio.Future[Decoded]) -> None:
+            if decoding.cancelled():
+                return
+            try:
+                reply = self._talk.conclude(decoding.result())
+            except Exception as error:  # noqa: BLE001 - as above
+                self._tell_failure(error, told)
+            else:
+                told(reply)
+
+        loop = asyncio.get_running_loop()
+        loop.run_in_executor(None, self._talk.decode, body).add_done_callback(conclude)
+
+    def _tell_failure(self, failure: Exception, told: Told) -> None:
         if isinstance(failure, PlayerDiedError | PlayerRefusalError):
             self._telling = asyncio.get_running_loop().create_task(self._tell_death(failure, told))
         else:
