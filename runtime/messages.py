@@ -134,8 +134,8 @@ class StepGrant:
     """TrainerController -> EnvWorker: how far each environment may go, and the policy version to act with.
 
     versions: by behavior name. A grant replaces older ones of the same environment; one that is not newer is harmless.
-    block_steps: env steps after which a block is sent. gathers: True when blocks may wait for the worker's other
-    environments, as in a synchronous round.
+    block_steps: env steps after which a block is sent, if possible together with those of the worker's other
+    environments. gathers: True when it may wait for them though its environment stands still, as in a synchronous round.
     """
 
     run: str

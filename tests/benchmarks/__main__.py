@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks [--json OUT] [--only SECTION,...] [--rounds N] [--quick]`: measures, and writes JSON."""
+"""`python -m tests.benchmarks [--json OUT [--add]] [--only SECTION,...] [--rounds N] [--quick]`: measures."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from tests.benchmarks import collection, scaling, slow_one, update, whole_runs
 from tests.benchmarks.facts import machine
@@ -29,6 +30,7 @@ def main(argv: Sequence[str]) -> int:
     """Measures what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="OUT", help="where the figures go (standard output)")
+    parser.add_argument("--add", action="store_true", help="keep what OUT has of cases that are not measured now")
     parser.add_argument("--only", default=",".join(SECTIONS), help=f"sections: {', '.join(SECTIONS)}")
     parser.add_argument("--case", default="", help="only cases whose name begins so")
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each side")
@@ -40,7 +42,10 @@ def main(argv: Sequence[str]) -> int:
     facts = machine()
     cases = [case for name in names for case in SECTIONS[name](quick=asked.quick)]
     results = run_all([case for case in cases if case.name.startswith(asked.case)], asked.rounds)
-    text = json.dumps(document(results, facts, asked.rounds), indent=1)
+    told = document(results, facts)
+    if asked.add and asked.json is not None and asked.json.exists():
+        told = added(json.loads(asked.json.read_text(encoding="utf-8")), told)
+    text = json.dumps(told, indent=1)
     if asked.json is None:
         sys.stdout.write(f"{text}\n")
     else:
@@ -48,12 +53,29 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def document(results: Results, facts: Mapping[str, str], rounds: int) -> dict[str, object]:
+def added(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:  # JSON
+    """What was measured before, but for the cases that were measured again."""
+    again = {(each["section"], each["case"]) for each in now["figures"]}
+    names = {f"{section} {case}," for section, case in again}
+    return {
+        **now,
+        "when": [*before["when"], *now["when"]],
+        "figures": [
+            *(each for each in before["figures"] if (each["section"], each["case"]) not in again),
+            *now["figures"],
+        ],
+        "not_measured": [
+            *(each for each in before["not_measured"] if not any(each.startswith(name) for name in names)),
+            *now["not_measured"],
+        ],
+    }
+
+
+def document(results: Results, facts: Mapping[str, str]) -> dict[str, Any]:  # JSON
     """The JSON of a measurement."""
     return {
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "when": [datetime.now(UTC).isoformat(timespec="seconds")],
         "machine": dict(facts),
-        "rounds": rounds,
         "figures": [
             {"section": section, "case": case, "side": side, "figure": figure, "values": values}
             for (section, case, side, figure), values in results.values.items()

@@ -1,7 +1,7 @@
 """The bare exchange loop: a gRPC server that answers every exchange at once with the same actions, and nothing else.
 
 `python -m tests.benchmarks.bare_loop SCENE AGENTS SECONDS PORT...` serves each port, waits until every player steps,
-counts exchanges for so many seconds, prints {"exchanges": n, "seconds": s} and leaves.
+says `stepping`, counts exchanges for so many seconds, prints {"exchanges": n, "seconds": s} and leaves.
 """
 
 from __future__ import annotations
@@ -82,6 +82,8 @@ async def measure(scene: str, agents: int, seconds: float, ports: Sequence[int])
         server.add_insecure_port(f"127.0.0.1:{port}")
     await server.start()
     await asyncio.wait_for(bare.all_step.wait(), APPEAR_S_MAX)
+    sys.stdout.write("stepping\n")
+    sys.stdout.flush()
     began, before, cpu_before = time.monotonic(), bare.exchanges, time.process_time()
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(asyncio.Event().wait(), seconds)

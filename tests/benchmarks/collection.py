@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from tests.benchmarks.measure import Case, Figures, NotMeasuredError, Side
 from tests.benchmarks.runs import ROOT, Work, run_ours, run_peer
@@ -37,17 +40,38 @@ def bare(scene: str, envs: int, agents: int) -> Figures:
             )
         )
         stack.callback(server.kill)
+        players = []
         for port in ports:
             command = [sys.executable, "-m", "fakeunity", scene, "--agents", str(agents), "--mlagents-port", port]
             player = stack.enter_context(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL))
             stack.callback(player.kill)
+            players.append(psutil.Process(player.pid))
+        assert server.stdout is not None
+        server.stdout.readline()  # they step from now on
+        share = _share_of_a_core(players, BARE_S - 1.0)
         told, _ = server.communicate(timeout=BARE_S + 120)
         if server.returncode != 0:
             raise NotMeasuredError(f"the bare loop ended with exit code {server.returncode}")
     counted = json.loads(told)
     exchanges = counted["exchanges"] / counted["seconds"]
     server_us = 1e6 * counted["cpu_seconds"] / counted["exchanges"]
-    return {"exchanges/s": exchanges, RATE: exchanges * agents, "server's µs on a core per exchange": server_us}
+    return {
+        "exchanges/s": exchanges,
+        RATE: exchanges * agents,
+        "server's µs on a core per exchange": server_us,
+        "player's µs on a core per exchange": 1e6 * share / exchanges,
+    }
+
+
+def _share_of_a_core(processes: Sequence[psutil.Process], seconds: float) -> float:
+    """Seconds on a core, of all of them, per second of these seconds."""
+    began, before = time.monotonic(), _cpu_s(processes)
+    time.sleep(seconds)
+    return (_cpu_s(processes) - before) / (time.monotonic() - began)
+
+
+def _cpu_s(processes: Sequence[psutil.Process]) -> float:
+    return sum(each.cpu_times().user + each.cpu_times().system for each in processes)
 
 
 def ours(work: Work, folder: Path, *flags: str) -> Figures:

@@ -59,12 +59,14 @@ class Work:
 class Progress:
     """What a run printed. points: (agent steps, seconds since launch, mean reward). took_s: launch to exit.
 
-    rss: the largest resident memory in bytes, by kind of process. cpu_s: of all processes of the run, as far as seen.
+    rss: the largest resident memory in bytes, by kind of process. worker_rss: (seconds since launch, bytes) of the
+    EnvWorkers.
     """
 
     points: list[tuple[int, float, float | None]] = field(default_factory=list)
     took_s: float = 0.0
     rss: dict[str, int] = field(default_factory=dict)
+    worker_rss: list[tuple[float, int]] = field(default_factory=list)
     whole_rss: int = 0
     text: str = ""
 
@@ -151,6 +153,7 @@ def _run(command: Sequence[str], folder: Path, *, sampled: bool) -> Progress:
 
 def _sample(process: subprocess.Popen[str], progress: Progress, has_ended: threading.Event) -> None:
     """Notes the largest resident memory of each process of the run and of all together, until it ends."""
+    began = time.monotonic()
     while not has_ended.wait(SAMPLE_S):
         whole = 0
         try:
@@ -160,6 +163,8 @@ def _sample(process: subprocess.Popen[str], progress: Progress, has_ended: threa
                 if kind != "player":
                     whole += size
                 progress.rss[kind] = max(progress.rss.get(kind, 0), size)
+                if kind == "EnvWorker":
+                    progress.worker_rss.append((time.monotonic() - began, size))
         except psutil.Error:
             pass
         progress.whole_rss = max(progress.whole_rss, whole)

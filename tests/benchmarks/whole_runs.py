@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from tests.benchmarks.measure import Case, Figures, NotMeasuredError, Side
 from tests.benchmarks.runs import Progress, Work, run_ours, run_peer
 
@@ -47,6 +49,18 @@ def memory(progress: Progress) -> Figures:
     return {**each, "MB all but the players": progress.whole_rss / MB}
 
 
+def growth(work: Work, folder: Path) -> Figures:
+    """How much an EnvWorker grows while it works: a line through its resident memory, start-up left out."""
+    progress = run_ours(work, folder, "--workers", "1", "--collection", "async", sampled=True)
+    steady_s = progress.points[len(progress.points) // 4][1]
+    late = [(at_s, size) for at_s, size in progress.worker_rss if at_s >= steady_s]
+    if len(late) < 10:
+        raise NotMeasuredError("too few samples of the EnvWorker's memory")
+    rate = progress.steady_rate(work.max_steps)
+    bytes_per_s = float(np.polyfit([at_s for at_s, _ in late], [size for _, size in late], 1)[0])
+    return {"MB per 10^6 agent steps": bytes_per_s / MB / rate * 1e6}
+
+
 def traffic(work: Work, folder: Path) -> Figures:
     """Messages and bytes between actors per 1,000 agent steps, after everybody has been introduced."""
     run_ours(work, folder, "--profile")
@@ -80,6 +94,8 @@ def cases(*, quick: bool = False) -> Iterator[Case]:
             Side("mlagents-learn", lambda f: memory(run_peer(less, f, sampled=True))),
         ),
     )
+    long = replace(four, max_steps=int(1_000_000 * scale), summary_freq=int(50_000 * scale))
+    yield Case("memory", "4x8, an EnvWorker's growth", (Side("ours", lambda f: growth(long, f)),))
     yield Case("traffic", "4x8, buffer 640", (Side("ours", lambda f: traffic(four, f)),))
     yield _goal("basic", 0.9, Work(scene="basic", envs=1, agents=1, max_steps=16_000, summary_freq=500, more=BASIC))
     if not quick:

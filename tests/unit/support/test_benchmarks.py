@@ -2,10 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.benchmarks.__main__ import document
+from tests.benchmarks.__main__ import added, document
 from tests.benchmarks.measure import Case, Figures, NotMeasuredError, Results, Side, run_all
 from tests.benchmarks.page import page
 from tests.benchmarks.runs import Progress, Work
@@ -65,8 +66,21 @@ def test_a_page_tells_figures_goals_and_what_was_not_measured() -> None:
     results = Results(troubles=["collection 1x1, mlagents-learn: not installed"])
     results.values["collection", "1x1", "ours, sync", "agent steps/s"] = [900.0, 950.0, 1000.0]
     results.values["collection", "1x1", "bare loop", "agent steps/s"] = [1000.0, 1000.0, 1000.0]
-    text = page(json.loads(json.dumps(document(results, {"cores": "2"}, 3))))
-    assert "| 1x1: ours / bare loop | at least 0.75 | 0.95 | reached |" in text
-    assert "| 4x8: ours / bare loop | at least 0.6 | not measured |  |" in text
+    text = page(json.loads(json.dumps(document(results, {"cores": "2"}))))
+    assert "| 1x1: ours, sync / bare loop | at least 0.75 | 0.95 | reached |" in text
+    assert "| 4x8: ours, async / bare loop | at least 0.6 | not measured |  |" in text
     assert "- collection 1x1, mlagents-learn: not installed" in text
     assert "| cores | 2 |" in text
+
+
+def test_what_is_measured_again_replaces_what_was_measured_before() -> None:
+    def measured(case: str, value: float, *troubles: str) -> dict[str, Any]:  # JSON
+        results = Results(troubles=list(troubles))
+        results.values["s", case, "ours", "n"] = [value]
+        return document(results, {})
+
+    first = added(measured("one", 1.0, "s one, peer: absent"), measured("two", 2.0))
+    again = added(first, measured("one", 3.0))
+    assert [(each["case"], each["values"]) for each in again["figures"]] == [("two", [2.0]), ("one", [3.0])]
+    assert again["not_measured"] == []
+    assert again["when"] == [*first["when"], *again["when"][2:]]
