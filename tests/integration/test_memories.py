@@ -60,7 +60,7 @@ def test_another_seed_differs(folder: Path, hallway: str, inline: FinishedRun) -
     assert lasting(run)[0]["policy_sha256"] != inline.summary["policy_sha256"]
 
 
-@pytest.mark.parametrize("collection", ["sync", "async"])
+@pytest.mark.parametrize("collection", ["sync", pytest.param("async", marks=pytest.mark.slow)])
 def test_a_player_that_is_lost_costs_nobody_else_what_they_remember(
     folder: Path, hallway: str, collection: str
 ) -> None:
@@ -72,6 +72,7 @@ def test_a_player_that_is_lost_costs_nobody_else_what_they_remember(
     assert run.summary["restarts"] == {"0": 0, "1": 1}
 
 
+@pytest.mark.slow
 def test_players_of_old_protocols_train_the_same_policy(folder: Path, hallway: str) -> None:
     runs = [
         train(

@@ -57,7 +57,7 @@ def acted_by(loop: ReplicaLoop, first_act: int) -> tuple[Floats, Floats]:
     return np.array([each[3] for each in rows], np.float32), np.array([each[4] for each in rows], np.float32)
 
 
-@pytest.mark.parametrize("is_shared", [False, True])
+@pytest.mark.parametrize("is_shared", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_what_is_learned_from_is_what_acted_also_after_updates(*, is_shared: bool) -> None:
     loop = ReplicaLoop("hallway", recurrent(shared_critic=is_shared, normalize=is_shared), agents=3, envs=2)
     behavior = behavior_of(loop)
@@ -68,12 +68,14 @@ def test_what_is_learned_from_is_what_acted_also_after_updates(*, is_shared: boo
     behavior.snapshots = [behavior._snapshot()]
     loop.replica = type(loop.replica)(0)
     loop.install(behavior.release())
+    compiled = None
     for _ in range(3):
         first_act = len(loop.acts)
         loop.play(23, cuts=(1, 7, 8, 15))
         prepared = prepared_update(loop.learner, loop.behavior)
         tensors = {name: tf.constant(values) for name, values in prepared.inputs.items()}
-        log_probability, value = tf.function(prepared.update.as_acted, jit_compile=True)(tensors)
+        compiled = compiled or tf.function(prepared.update.as_acted, jit_compile=True)
+        log_probability, value = compiled(tensors)
         ours, count = acted_by(loop, first_act), prepared.batch.count
         assert count == len(ours[0]) == 23 * 6
         np.testing.assert_allclose(log_probability.numpy()[:count], ours[0], rtol=0, atol=2e-5)
