@@ -18,7 +18,7 @@ HOST = "localhost"
 RETRY_S = 0.1
 DIAL_S_MAX = 5.0
 _READ_BYTES = 1 << 18
-_USER_AGENT = "grpc-python-fakeunity/1.0"
+_USER_AGENT = "fakeunity"
 
 
 class TrainerGoneError(Exception):

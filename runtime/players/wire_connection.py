@@ -8,7 +8,7 @@ from typing import Protocol, cast
 from runtime.http2.frames import Http2Error
 from runtime.http2.unary import Call, ServerSide, Status
 
-_BUFFER_BYTES = 1 << 18
+_BUFFER_BYTES = 1 << 16
 
 
 class CallTaker(Protocol):

@@ -11,20 +11,26 @@ OTHER: Final = "other"
 
 # The innermost function that is known decides; the first prefix that fits is taken.
 _WORK: Final = (
-    ("runtime.players.conversation:Conversation.accept", "decode"),
-    ("runtime.players.conversation:Conversation.step_order", "encode"),
     ("runtime.players.images:", "decode images"),
+    ("runtime.players.conversation:Conversation.step_order", "encode"),
+    ("runtime.players.replies", "encode"),
+    ("runtime.players.conversation:", "decode"),
+    ("runtime.players.codec", "decode"),
+    ("runtime.players.rows", "decode"),
+    ("runtime.players.guards:", "decode"),
+    ("runtime.players.dialects:", "decode"),
+    ("runtime.players.announcements:", "decode"),
     ("runtime.acting.replica:PolicyReplica.install", "install policy"),
     ("runtime.acting.replica:PolicyReplica.act", "act"),
     ("runtime.experience.blocks:", "record"),
     ("runtime.actors.worker_part:WorkerPart._send", "send"),
-    ("runtime.actors.engine:WorkerEngine._flush", "send"),
+    ("runtime.actors.engine_outbox:", "send"),
     ("runtime.actors.envelopes:", "send"),
     ("fakeunity.", "player"),
     ("runtime.players.memory_link:", "player"),
     ("runtime.players.", "gRPC"),
-    ("grpc.", "gRPC"),
-    ("grpc._cython", "gRPC"),
+    ("runtime.http2.", "gRPC"),
+    ("asyncio.selector_events:", "gRPC"),  # the sockets of players are the only ones on these loops
     ("runtime.decisions.", "decide"),
     ("runtime.actors.engine:", "drive"),
     ("runtime.actors.worker_part:WorkerPart._run", "event loop"),
@@ -60,7 +66,7 @@ _IDLE: Final = frozenset(
         "socket:socket.accept",
         "runtime.actors.deathwatch:_DeadMan._wait",
         "runtime.actors.controller_part:Background._run",
-        "threading:Thread.run",  # a thread whose work is not Python's: gRPC's poller
+        "threading:Thread.run",  # a thread whose work is not Python's
     }
 )
 

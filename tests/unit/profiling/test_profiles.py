@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from runtime.acting.replica import PolicyReplica
 from runtime.actors.controller_part import Background
 from runtime.actors.deathwatch import _DeadMan
-from runtime.actors.engine import WorkerEngine
+from runtime.actors.worker_part import WorkerPart
 from runtime.players.conversation import Conversation
 from runtime.profiling.flame import WIDTH, flame_graph
 from runtime.profiling.labels import WAITING, label
@@ -32,6 +32,8 @@ SVG = "{http://www.w3.org/2000/svg}"
         (("runtime.actors.engine:WorkerEngine._step", "runtime.acting.replica:PolicyReplica.act", "numpy:sum"), "act"),
         (("runtime.players.grpc_link:X", "runtime.players.conversation:Conversation.accept", "google:parse"), "decode"),
         (("runtime.players.grpc_link:X", "runtime.players.conversation:Conversation.step_order"), "encode"),
+        (("runtime.players.grpc_link:X", "runtime.players.rows:RowReader.read"), "decode"),
+        (("runtime.players.server:X", "asyncio.selector_events:_SelectorSocketTransport.write"), "gRPC"),
         (("trainers.learner:update", "tensorflow.python.eager.execute:quick_execute"), "learn"),
         (("somebody:else",), "other"),
         ((), WAITING),
@@ -43,11 +45,11 @@ def test_the_innermost_known_function_says_what_a_look_is_about(stack: Sequence[
 
 def test_the_functions_that_labels_name_exist() -> None:
     for owner, name in (
-        (Conversation, "accept"),
         (Conversation, "step_order"),
         (PolicyReplica, "act"),
         (PolicyReplica, "install"),
-        (WorkerEngine, "_flush"),
+        (WorkerPart, "_run"),
+        (WorkerPart, "_send"),
         (Background, "_run"),
         (_DeadMan, "_wait"),
     ):
