@@ -135,7 +135,7 @@ class StepGrant:
 
     versions: by behavior name. A grant replaces older ones of the same environment; one that is not newer is harmless.
     block_steps: env steps after which a block is sent, if possible together with those of the worker's other
-    environments. gathers: True when it may wait for them though its environment stands still, as in a synchronous round.
+    environments. gathers: True when it may wait for them though its environment stands still, as in a round.
     """
 
     run: str
