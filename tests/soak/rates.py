@@ -40,14 +40,17 @@ class Trace:
         """Steps per second between two instants."""
         return (self.steps_at(to_s) - self.steps_at(from_s)) / (to_s - from_s)
 
-    def full_from(self, from_s: float, usual: float, share_of_usual: Callable[[float], float]) -> float | None:
+    def full_from(
+        self, from_s: float, usual: float, share_of_usual: Callable[[float], float], *, needs_s: float = WINDOW_S
+    ) -> float | None:
         """From when on a whole window has the usual rate again, not before `from_s`; None if that was not seen.
 
         share_of_usual: how much of their own usual rate its peers have in the window that begins then; a machine that
-        is slower for everybody is nothing that this environment has to recover from.
+        is slower for everybody is nothing that this environment has to recover from. needs_s: how long after the
+        beginning of a window there must be samples, for `share_of_usual` to look at.
         """
         for at_s in [from_s, *(each for each in self.at_s if each > from_s)]:
-            if at_s + WINDOW_S > self.at_s[-1]:
+            if at_s + needs_s > self.at_s[-1]:
                 return None
             if self.rate(at_s, at_s + WINDOW_S) >= FULL_SHARE * usual * min(1.0, share_of_usual(at_s)):
                 return at_s

@@ -150,11 +150,17 @@ def _until_back(watched: Watched, usual: Mapping[int, float], others: AbstractSe
     envs = usual.keys() - others or usual.keys()
 
     def share_of_usual(at_s: float) -> float:
-        return watched.share_of(usual, others, at_s, at_s + WINDOW_S) if envs != usual.keys() else 1.0
+        if envs != usual.keys():
+            return watched.share_of(usual, others, at_s, at_s + WINDOW_S)
+        # Nobody was spared: what they do in the two windows after this one is what the machine has to give.
+        return watched.share_of(usual, envs, at_s + WINDOW_S, at_s + 3 * WINDOW_S)
 
+    needs_s = WINDOW_S if envs != usual.keys() else 3 * WINDOW_S
     while time.monotonic() < killed_s + BACK_S_MAX:
         watched.look_for(WINDOW_S / 4)
-        found = [watched.traces[each].full_from(killed_s, usual[each], share_of_usual) for each in envs]
+        found = [
+            watched.traces[each].full_from(killed_s, usual[each], share_of_usual, needs_s=needs_s) for each in envs
+        ]
         at_s = [each for each in found if each is not None]
         if len(at_s) == len(found):
             return max(at_s) - killed_s

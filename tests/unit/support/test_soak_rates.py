@@ -56,6 +56,9 @@ def test_who_is_as_slow_as_everybody_else_has_recovered() -> None:
 
 
 def test_a_window_that_is_not_over_tells_nothing_yet() -> None:
+    short = trace(killed_s=5.0, back_s=6.0, until_s=7.5)
+    assert short.full_from(5.0, 80.0, as_usual) is not None
+    assert short.full_from(5.0, 80.0, as_usual, needs_s=3.0) is None
     assert trace(killed_s=5.0, back_s=6.0, until_s=6.8).full_from(5.0, 80.0, as_usual) is None
 
 
