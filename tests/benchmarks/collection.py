@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -66,7 +67,7 @@ def bare(scene: str, envs: int, agents: int) -> Figures:
 def _share_of_a_core(processes: Sequence[psutil.Process], seconds: float) -> float:
     """Seconds on a core, of all of them, per second of these seconds."""
     began, before = time.monotonic(), _cpu_s(processes)
-    time.sleep(seconds)
+    threading.Event().wait(seconds)
     return (_cpu_s(processes) - before) / (time.monotonic() - began)
 
 
