@@ -47,7 +47,7 @@ from tests.support.graphs import constant_graph
 NAME = "Walker"
 BRAIN = BrainParameters(BrainName(NAME), (ObservationSpec((3,)),), ActionSpec(0, (2,)))
 GRAPH = constant_graph(BRAIN, logits=(0.0, 0.0))
-BUFFER, ENDLESS, WAIT_S = 24, 1_000_000_000, 20.0
+BUFFER, ENDLESS, WAIT_S, LOST_S = 24, 1_000_000_000, 20.0, 0.3
 WORKERS = ((EnvId(0), EnvId(1)), (EnvId(2),))
 LIMITS = RestartLimits(lifetime_max=-1, rate_max=-1)
 
@@ -223,7 +223,14 @@ class HouseLearner:
 
     def begin_update(self, behavior: str) -> Callable[[], Updated]:
         self._buffered = 0
-        return lambda: Updated(behavior)
+        newest = self._version
+
+        def update() -> Updated:
+            # Real updates take their time: nobody is left three versions behind by a few blinks of an eye.
+            self._house.await_acting(newest - 1)
+            return Updated(behavior)
+
+        return update
 
     def finish_update(self, outcome: Updated) -> PolicyRelease:
         del outcome
@@ -263,6 +270,7 @@ class House:
     players: dict[int, HousePlayer] = field(default_factory=dict)
     last_block: StepBlock | None = None
     versions: int = 0
+    acted: dict[int, int] = field(default_factory=dict)
     saved: dict[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -272,8 +280,15 @@ class House:
         _houses[self.seed] = self
         self.system = InlineSystem(self._plan())
 
+    def await_acting(self, version: int) -> None:
+        """Wait until steps of every environment with this version were accepted; not for long, one may be lost."""
+        envs = [int(each) for held in WORKERS for each in held]
+        with self._changed:
+            self._changed.wait_for(lambda: all(self.acted.get(each, -1) >= version for each in envs), LOST_S)
+
     def accept(self, block: StepBlock) -> None:
         with self._changed:
+            self.acted[int(block.env_id)] = max(block.versions.values(), default=-1)
             self.last_block = block
             self.accepted.add(block.steps, block.agent_steps, block.decisions)
             self._changed.notify_all()
