@@ -13,7 +13,7 @@ from runtime.decisions.effects import CutTrajectories, Report, Send, worker_role
 from runtime.decisions.frozen import replace
 from runtime.decisions.ledger import EnvRecord
 from runtime.experience.lessons import criteria, lesson_values, look
-from runtime.experience.parameters import ParameterValue, drawn_value
+from runtime.experience.parameters import ParameterValue, drawn_value, in_words
 from runtime.messages import ResetRequest, WorkerReady
 
 Effects = tuple[object, ...]
@@ -63,8 +63,9 @@ def _moved(state: ControllerState, parameter: str) -> Report:
     criterion, lesson = plan.criterion(check.lesson), plan.lessons[number]
     assert criterion is not None
     text = (
-        f"{parameter}: lesson {number} ({lesson.name}, {lesson.value}) begins after {state.counters.env_steps} env "
-        f"steps: {criterion.measure} {check.signal:.3f} of {criterion.behavior} is above {check.threshold:g}"
+        f"{parameter}: lesson {number} ({lesson.name}, {in_words(lesson.value)}) begins after "
+        f"{state.counters.env_steps} env steps: {criterion.measure} {check.signal:.3f} of {criterion.behavior} "
+        f"is above {check.threshold:g}"
     )
     return Report("note", text)
 

@@ -40,6 +40,19 @@ Draw = UniformDraw | GaussianDraw | MultiRangeDraw
 ParameterValue = float | UniformDraw | GaussianDraw | MultiRangeDraw
 
 
+def in_words(value: ParameterValue) -> str:
+    """What a person reads: a number, or from where it is drawn."""
+    match value:
+        case UniformDraw(min_value=low, max_value=high):
+            return f"uniform from {low:g} to {high:g}"
+        case GaussianDraw(mean=mean, st_dev=deviation):
+            return f"gaussian with mean {mean:g} and deviation {deviation:g}"
+        case MultiRangeDraw(intervals=intervals):
+            return "uniform from " + " or ".join(f"{low:g} to {high:g}" for low, high in intervals)
+        case _:
+            return f"{value:g}"
+
+
 def drawn_value(value: ParameterValue, *, reset: int) -> float:
     """The number that `value` gives for the n-th reset (from 0): a function of its seed and n alone."""
     if not isinstance(value, UniformDraw | GaussianDraw | MultiRangeDraw):

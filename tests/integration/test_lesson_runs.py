@@ -59,7 +59,7 @@ def test_players_are_reset_with_each_new_lesson_and_files_tell_which(tmp_path: P
     assert status["wall_height"] == {"lesson_num": 2}
     (events,) = (done.folder / "WallJump").glob("events.out.tfevents.*")
     assert b"Environment/Lesson Number/wall_height" in events.read_bytes()
-    assert "[INFO] wall_height: lesson 1 (Lesson1, 1.0) begins after" in done.text
+    assert "[INFO] wall_height: lesson 1 (Lesson1, 1) begins after" in done.text
 
 
 def test_lessons_and_the_model_do_not_depend_on_the_workers(tmp_path: Path) -> None:

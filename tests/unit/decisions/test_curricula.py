@@ -115,7 +115,7 @@ def test_a_lesson_that_is_not_passed_resets_nobody() -> None:
 def test_the_change_is_told_with_its_reason() -> None:
     (told,) = of_type(round_with(bench_of(), 1.0), Report)
     assert told == Report(
-        "note", "height: lesson 1 (L1, 2.0) begins after 4 env steps: reward 1.000 of Walker is above 0.5"
+        "note", "height: lesson 1 (L1, 2) begins after 4 env steps: reward 1.000 of Walker is above 0.5"
     )
 
 

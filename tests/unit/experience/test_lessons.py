@@ -23,6 +23,7 @@ from runtime.experience.lessons import (
     to_json,
     with_returns,
 )
+from runtime.experience.parameters import GaussianDraw, MultiRangeDraw, ParameterValue, UniformDraw, in_words
 
 BOT = "Bot"
 
@@ -167,6 +168,19 @@ def test_a_restored_lesson_fits_the_lessons_that_there_are() -> None:
 def test_any_text_is_a_lesson_file_or_is_refused(text: str) -> None:
     with pytest.raises(LessonFileError):
         parse_lesson_file(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (2.0, "2"),
+        (UniformDraw(min_value=0.5, max_value=4.0), "uniform from 0.5 to 4"),
+        (GaussianDraw(mean=1.0, st_dev=0.25), "gaussian with mean 1 and deviation 0.25"),
+        (MultiRangeDraw(intervals=((0.0, 1.0), (3.0, 4.0))), "uniform from 0 to 1 or 3 to 4"),
+    ],
+)
+def test_a_value_is_told_in_words(value: ParameterValue, words: str) -> None:
+    assert in_words(value) == words
 
 
 GOOD = {
