@@ -205,11 +205,10 @@ class Measured:
             others_worst=min(others),
         )
 
-    @property
-    def faults(self) -> tuple[str, ...]:
-        """Which goals it misses."""
+    def faults(self, steady: float) -> tuple[str, ...]:
+        """Which goals it misses. steady: what all kept of their rate while nobody was killed, 1 if not measured."""
         # Everybody acts with what the PolicyHolder hands on: there are no others then.
-        others = self.others if self.victim in {"player", "worker"} else None
+        others = self.others / min(1.0, steady) if self.victim in {"player", "worker"} else None
         return missed_goals(self.victim, back_s_p95=self.back_s[1], start_s=self.start_s, others=others)
 
     @property
@@ -255,6 +254,7 @@ def measure(victims: Sequence[str], kills: int, seed: int, pace: Pace, folder: P
                 recoveries.append(recover(watched, victim, rng))
                 _say(_described(recoveries[-1]))
     measured = tuple(Measured.of([each for each in recoveries if each.victim == victim]) for victim in victims)
+    steady = next((each.others for each in measured if each.victim == "nobody"), 1.0)
     return Outcome(
         seed=seed,
         pace=pace,
@@ -262,7 +262,7 @@ def measure(victims: Sequence[str], kills: int, seed: int, pace: Pace, folder: P
         players_share=players_share,
         usual=usual,
         measured=measured,
-        faults=tuple(fault for each in measured for fault in each.faults),
+        faults=tuple(fault for each in measured for fault in each.faults(steady)),
         recoveries=tuple(recoveries),
     )
 
