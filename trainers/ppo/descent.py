@@ -58,6 +58,7 @@ class UpdateModule(tf.Module):
         self.adam = Adam(shape.size)
         self.capacity = capacity
         self.lock = threading.Lock()
+        self._held: Weights | None = None
         self.columns = (*ACTED, *REMEMBERED) if shape.memory_size else ACTED
 
     def variables_of_state(self) -> tuple[tf.Variable, ...]:
@@ -65,7 +66,10 @@ class UpdateModule(tf.Module):
         return self.policy.flat, self.adam.first, self.adam.second, self.adam.steps
 
     def load(self, weights: Weights) -> None:
-        """Starts from `weights`."""
+        """Starts from `weights`; those that the last update came to are there already."""
+        held, self._held = self._held, None  # until an update has come to its end, nobody knows what is there
+        if weights is held:
+            return
         content = (weights.flat, weights.first, weights.second, weights.steps)
         for variable, values in zip(self.variables_of_state(), content, strict=True):
             variable.assign(values)
@@ -82,7 +86,8 @@ class UpdateModule(tf.Module):
     def weights(self) -> Weights:
         """The state as arrays."""
         flat, first, second, steps = (each.numpy() for each in self.variables_of_state())
-        return Weights(flat, first, second, int(steps))
+        self._held = Weights(flat, first, second, int(steps))
+        return self._held
 
 
 def descend(
