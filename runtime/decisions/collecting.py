@@ -242,7 +242,8 @@ def _go_on_freely(state: ControllerState) -> Decision:
     effects: Effects = tuple(CutTrajectories(env_id) for env_id in sorted(state.cuts))
     state = replace(state, cuts=frozenset())
     ready = due_updates(state)
-    is_full = any(each.is_ready_update for each in state.progress.values())
+    # A behavior of an earlier part of the run that has not come back is not updated either.
+    is_full = any(each.is_ready_update for name, each in state.progress.items() if name in state.behaviors)
     if ready and not state.updating:
         return replace(state, updating=ready), (*effects, *(StartUpdate(name) for name in ready))
     if not state.updating:
