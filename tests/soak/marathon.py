@@ -46,12 +46,13 @@ BREACH_TEXT_MAX: Final = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What was asked for. first, last: numbers of the kills to make."""
+    """What was asked for. first, last: numbers of the kills to make. wanted: of these, None for 200 in 15 minutes."""
 
     seed: int
     minutes: float
     first: int
     last: int
+    wanted: int | None = None
     heart_every: int = HEART_EVERY
     crew: Crew = Crew()
 
@@ -79,6 +80,8 @@ class Marathon:
     @property
     def kills_wanted(self) -> int:
         """How many kills have to be made."""
+        if self._options.wanted is not None:
+            return self._options.wanted
         return min(
             len(self._left) + len(self.notes.struck), int(kills_wanted(self._options.minutes) * self._share) or 1
         )
