@@ -24,15 +24,16 @@ class EnvRecord:
     """What the controller knows of one environment.
 
     received: env steps of this incarnation that arrived. until: granted. past: the same as received for the newest few
-    incarnations before. planned: the incarnation up to which new incarnations were not losses of this player. pending:
-    agents that wait, by behavior. agents: most that waited at once in this incarnation. unanswered: its decisions whose
-    outcome has not arrived.
+    incarnations before. planned: the incarnation up to which new incarnations were not losses of this player, or are
+    counted already; ordered: newest that was ordered after a loss. pending: agents that wait, by behavior. agents: most
+    that waited at once in this incarnation. unanswered: its decisions whose outcome has not arrived.
     """
 
     env_id: EnvId
     worker: int = -1
     incarnation: Incarnation = Incarnation(-1)
     planned: int = 0
+    ordered: int = -1
     state: EnvState = "launching"
     reset_id: int = -1
     received: int = 0
@@ -109,16 +110,19 @@ def seen_incarnation(record: EnvRecord, incarnation: Incarnation, worker: int) -
         incarnation=incarnation,
         past=dict(list(past.items())[-PAST_INCARNATIONS_MAX:]),
         planned=record.planned,
+        ordered=record.ordered,
         restarts=record.restarts + unplanned,
     )
 
 
 def restart_ordered(record: EnvRecord, incarnation: Incarnation) -> EnvRecord:
     """The record once a new incarnation is being started for a lost one: a restart, if it was not seen before."""
-    known = max(record.planned, record.incarnation)
-    if incarnation <= known:
+    if incarnation <= max(record.incarnation, record.ordered):
         return record
-    return replace(record, planned=incarnation, restarts=record.restarts + incarnation - known)
+    # One at least: a planned restart that crosses it was counted on before this one was heard of.
+    unplanned = max(1, incarnation - max(record.planned, record.incarnation))
+    planned = max(incarnation, record.planned + 1)
+    return replace(record, planned=planned, ordered=incarnation, restarts=record.restarts + unplanned)
 
 
 def excuse_restart(record: EnvRecord, incarnation: Incarnation) -> EnvRecord:

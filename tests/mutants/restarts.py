@@ -178,7 +178,7 @@ RESTARTS: tuple[Mutant, ...] = (
         "orders_uncounted",
         "a restart that was ordered is counted only if the player comes back",
         "ledger",
-        "return replace(record, planned=incarnation, restarts=record.restarts + incarnation - known)",
+        "return replace(record, planned=planned, ordered=incarnation, restarts=record.restarts + unplanned)",
         "return record",
     ),
     mutant(

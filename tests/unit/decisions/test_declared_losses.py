@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from runtime.decisions.effects import CONTROLLER, HOLDER, PartExited, Send, worker_role
-from runtime.decisions.ledger import EnvRecord, seen_block, unreported_bound
+from runtime.decisions.ledger import EnvRecord, restart_ordered, seen_block, seen_incarnation, unreported_bound
 from runtime.decisions.policy_holder import From
 from runtime.decisions.restarts import RestartLimits
 from runtime.decisions.supervisor import SupervisorCore, SupervisorOptions
@@ -112,3 +112,12 @@ def test_outcomes_of_decisions_before_a_loss_are_in_its_bound() -> None:
     assert (record.unanswered, unreported_bound(record, 2)) == (3, 3 * 2 + 3)
     answered = replace(block(first=1, agent_steps=3), decisions=0)
     assert unreported_bound(seen_block(record, answered), 2) == 2 * 2
+
+
+def test_a_restart_that_a_planned_one_crosses_is_counted_once() -> None:
+    # Incarnation 2 was lost and all players are to be started again, before the order for its successor came.
+    record = EnvRecord(env_id=EnvId(0), incarnation=Incarnation(2), planned=3, state="launching")
+    for _ in range(2):
+        record = restart_ordered(record, Incarnation(3))
+    assert (record.restarts, record.planned) == (1, 4)
+    assert seen_incarnation(record, Incarnation(4), 0).restarts == 1
