@@ -93,7 +93,7 @@ GRANTS: tuple[Mutant, ...] = (
         "windows_of_three",
         "a window is three blocks long",
         "collecting",
-        "window = steps if state.options.is_sync else 2 * steps",
+        "window = steps if state.options.is_sync else BLOCKS_AHEAD * steps",
         "window = 3 * steps",
     ),
     mutant(
@@ -128,8 +128,8 @@ GRANTS: tuple[Mutant, ...] = (
         "rounds_end_early",
         "a round ends when one environment has delivered",
         "collecting",
-        'if any(each.state == "stepping" for each in state.envs.values()):',
-        'if all(each.state == "stepping" for each in state.envs.values()):',
+        'if any(each.state == "stepping" for each in state.envs.values()):\n            return state, ()',
+        'if all(each.state == "stepping" for each in state.envs.values()):\n            return state, ()',
     ),
     mutant(
         "updates_overlap",
@@ -142,8 +142,8 @@ GRANTS: tuple[Mutant, ...] = (
         "accepting_for_ever",
         "the controller never learns that blocks were accepted",
         "controller",
-        "accepting=state.accepting - 1)",
-        "accepting=state.accepting)",
+        "accepting=state.accepting - 1,",
+        "accepting=state.accepting,",
     ),
     mutant(
         "policy_asked_once",
