@@ -79,8 +79,10 @@ def test_a_player_that_is_started_again_begins_in_the_lesson_of_now_and_no_other
     assert done.code == 0, done.text
     assert done.summary["restarts"] == {"0": 0, "1": 1}
     first_life, other, second_life = sorted(heights(tmp_path, "c"))
-    assert (first_life, other) == ([0.0, 1.0], [0.0, 1.0, 2.0])
-    assert second_life in ([1.0, 2.0], [2.0])
+    assert other == [0.0, 1.0, 2.0]
+    # In asynchronous collection its neighbour may be ahead, and lessons late.
+    assert first_life in ([0.0, 1.0], *([[0.0]] if collection == "async" else []))
+    assert second_life == other[-len(second_life) :]
 
 
 def sorted_events(folder: Path) -> list[Path]:
