@@ -254,17 +254,22 @@ class WorkerEngine:
             seat.end_block()
         seat.versions = effect.versions
         seat.phase = "step"
+        try:
+            # At once: by the next turn of the loop newer policies may have taken the place of this one.
+            acted = self._act(seat, effect)
+        except Exception as error:  # noqa: BLE001 - as in _guarded
+            self._went_wrong(seat, error)
+            return
         if isinstance(seat.link, PromptLink):
-            self._step_promptly(seat, seat.link, effect)
+            self._step_promptly(seat, seat.link, effect, acted)
             return
 
         async def step() -> None:
-            acted = self._act(seat, effect)
             self._stepped(seat, effect, acted, await seat.link.step(_sent(seat, acted)))
 
         self._spawn(seat, step)
 
-    def _step_promptly(self, seat: Seat, link: PromptLink, effect: fx.StepPlayer) -> None:
+    def _step_promptly(self, seat: Seat, link: PromptLink, effect: fx.StepPlayer, acted: Mapping[str, Acted]) -> None:
         """One step without a task: the reply is taken in the turn of the loop in which it comes."""
 
         def told(outcome: PlayerReply | Exception) -> None:
@@ -283,7 +288,6 @@ class WorkerEngine:
 
         seat.stop_work = give_up
         try:
-            acted = self._act(seat, effect)
             link.step_then(_sent(seat, acted), told)
         except Exception as error:  # noqa: BLE001 - as in _guarded
             self._went_wrong(seat, error)

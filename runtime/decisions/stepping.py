@@ -36,12 +36,15 @@ def take_grant(state: WorkerState, message: StepGrant, now_s: float) -> tuple[Wo
         **state.versions,
         **{name: max(version, state.versions.get(name, version)) for name, version in message.versions.items()},
     }
-    state = replace(state, versions=versions, gathers=message.gathers, block_steps=block_steps)
+    state = replace(state, versions=versions)
     for each in message.grants:
         slot = state.slots.get(each.env_id)
         if slot is None or slot.assignment.incarnation != each.incarnation or slot.reset_id != each.reset_id:
             state, _ = drop(state)
             continue
+        if each.until_step > slot.until_step:
+            # One that comes twice, or late, must not change how the steps of a newer one are cut into blocks.
+            state = replace(state, gathers=message.gathers, block_steps=block_steps)
         slot = replace(
             slot,
             phase=next_phase(slot, each),

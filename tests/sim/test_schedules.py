@@ -142,7 +142,7 @@ def test_a_lost_supervisor_leaves_nobody_and_a_save_that_a_run_goes_on_from() ->
 def test_every_state_of_the_disk_is_met_and_damage_is_passed_over() -> None:
     failed: Counter[str] = Counter()
     damaged = unacknowledged = 0
-    for seed in range(3, 1600, 8):
+    for seed in range(3, 3200, 8):
         outcome = simulate(draw(seed))
         assert outcome.failure is None, f"seed {seed}: {outcome.failure}"
         disk = outcome.worlds[-1].disk
@@ -166,7 +166,7 @@ def test_a_part_may_crash_between_any_two_of_its_effects(kind: str, *, is_sync: 
         assert outcome.failure is None, f"after effect {effect}: {outcome.failure}"
         if not outcome.worlds[0].died:
             break
-    assert 10 < effect < 999, "the run ended before it crashed, or it never ended"
+    assert 5 < effect < 999, "the run ended before it crashed, or it never ended"
 
 
 def test_profiles_are_drawn_in_turn() -> None:
