@@ -260,8 +260,8 @@ class WorkerEngine:
         except Exception as error:  # noqa: BLE001 - as in _guarded
             self._went_wrong(seat, error)
             return
-        if isinstance(seat.link, PromptLink):
-            self._step_promptly(seat, seat.link, effect, acted)
+        if seat.prompt_link is not None:
+            self._step_promptly(seat, seat.prompt_link, effect, acted)
             return
 
         async def step() -> None:

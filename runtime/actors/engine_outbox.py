@@ -24,7 +24,7 @@ from runtime.messages import (
     StepInfosTaken,
     StepsTaken,
 )
-from runtime.players.links import PlayerLink, PlayerReply
+from runtime.players.links import PlayerLink, PlayerReply, PromptLink
 
 STATS_MAX = 10_000
 
@@ -51,6 +51,11 @@ class Seat:
     acting_agents: int = 0
     stop_work: Callable[[], object] | None = None
     ended: list[StepBlock] = field(default_factory=list)
+    prompt_link: PromptLink | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Looked up once: asking a protocol costs more than encoding a step.
+        self.prompt_link = self.link if isinstance(self.link, PromptLink) else None
 
     def end_block(self) -> None:
         """What comes next begins another block: one block knows one version of each behavior."""

@@ -63,34 +63,38 @@ class RowReader:
         ended: list[pb.AgentInfoProto] = []
         for agent in agents:
             (ended if agent.done else waiting).append(agent)
-        decisions = self._decisions(waiting, guard) if waiting else self._silent[0]
-        return decisions, self._terminals(ended, guard) if ended else self._silent[1]
-
-    def _decisions(self, agents: Agents, guard: Guard) -> DecisionRows:
-        ids = _ids(agents)
-        require_unique(self.brain, ids, guard.place)
-        return DecisionRows(
-            agents=ids,
-            observations=self.observations(agents, ids, guard),
-            rewards=finite_rewards(self.brain, [agent.reward for agent in agents], ids, guard),
-            action_masks=allowed_actions(self.brain, [agent.action_mask for agent in agents], ids, guard.place),
-            group_ids=np.array([agent.group_id for agent in agents], np.int32),
-            group_rewards=self._group_rewards(agents, ids, guard),
+        both = waiting + ended
+        if not both:
+            return self._silent
+        # One array per field for all, of which both kinds get their part: arrays cost more than the numbers in them.
+        cut, ids = len(waiting), _ids(both)
+        require_unique(self.brain, ids[:cut], guard.place)
+        observations = self.observations(both, ids, guard)
+        rewards = finite_rewards(self.brain, [agent.reward for agent in both], ids, guard)
+        group_ids = np.array([agent.group_id for agent in both], np.int32)
+        group_rewards = finite_rewards(
+            self.brain, [agent.group_reward for agent in both], ids, guard, field="group_reward"
         )
-
-    def _terminals(self, agents: Agents, guard: Guard) -> TerminalRows:
-        ids = _ids(agents)
-        return TerminalRows(
-            agents=ids,
-            observations=self.observations(agents, ids, guard),
-            rewards=finite_rewards(self.brain, [agent.reward for agent in agents], ids, guard),
-            interrupted=np.array([agent.max_step_reached for agent in agents], np.bool_),
-            group_ids=np.array([agent.group_id for agent in agents], np.int32),
-            group_rewards=self._group_rewards(agents, ids, guard),
-        )
-
-    def _group_rewards(self, agents: Agents, ids: Ids, guard: Guard) -> Floats:
-        return finite_rewards(self.brain, [agent.group_reward for agent in agents], ids, guard, field="group_reward")
+        decisions, terminals = self._silent
+        if waiting:
+            decisions = DecisionRows(
+                agents=ids[:cut],
+                observations=tuple([each[:cut] for each in observations]),
+                rewards=rewards[:cut],
+                action_masks=allowed_actions(self.brain, [each.action_mask for each in waiting], ids, guard.place),
+                group_ids=group_ids[:cut],
+                group_rewards=group_rewards[:cut],
+            )
+        if ended:
+            terminals = TerminalRows(
+                agents=ids[cut:],
+                observations=tuple([each[cut:] for each in observations]),
+                rewards=rewards[cut:],
+                interrupted=np.array([agent.max_step_reached for agent in ended], np.bool_),
+                group_ids=group_ids[cut:],
+                group_rewards=group_rewards[cut:],
+            )
+        return decisions, terminals
 
     def observations(self, agents: Agents, ids: Ids, guard: Guard) -> tuple[Observation, ...]:
         """The observations of these agents, a row each, whether they wait or not. Raises as `read` does."""
@@ -181,6 +185,8 @@ def finite_rewards(
     brain: BrainParameters, values: Sequence[float], ids: Ids, guard: Guard, *, field: str = "reward"
 ) -> Floats:
     """float32 (n,) of finite rewards. Raises PlayerContentError as the guard says."""
+    if not any(values):  # as nearly all rewards of groups are; what is not a number counts as something
+        return np.zeros(len(values), np.float32)
     return guard.finite(
         np.array(values, np.float32),
         lambda at, value: content_error(
