@@ -16,14 +16,17 @@ URL = "fake:basic?link=memory"
 SUMMARY_KEYS = (
     *("run_id", "seed", "elapsed_s", "exit_reason", "env_steps", "agent_steps", "decisions", "steps_per_s"),
     *("mean_reward", "mean_episode_length", "episodes", "policy_version", "policy_sha256"),
-    *("lost_steps", "unreported_steps_max", "replaced_numbers", "restarts", "workers"),
+    *("lost_steps", "unreported_steps_max", "replaced_numbers", "restarts", "workers", "lessons"),
 )
 PROGRESS = re.compile(
     r"\[INFO\] Basic\. Step: (\d+)\. Time Elapsed: (\d+\.\d{3}) s\. "
     r"(?:Mean Reward: (-?\d+\.\d{3})\. Std of Reward: (\d+\.\d{3})|No episode was completed since last summary)\. "
     r"Training\."
 )
-TAGS_ALWAYS = {"Is Training", "Policy/Learning Rate", "Policy/Epsilon", "Policy/Beta"}
+TAGS_ALWAYS = {
+    *("Is Training", "Policy/Learning Rate", "Policy/Epsilon", "Policy/Beta"),
+    *("Runtime/Env Steps", "Runtime/Agent Steps", "Runtime/Decisions"),
+}
 TAGS_OF_EPISODES = {"Environment/Cumulative Reward", "Environment/Episode Length", "Policy/Extrinsic Reward"}
 TAGS_OF_UPDATES = {
     "Losses/Policy Loss",
