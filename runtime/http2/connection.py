@@ -93,6 +93,10 @@ class Connection:
         more = frames.window_update(0, frames.WINDOW_MAX - frames.WINDOW_DEFAULT)
         self._outlet.put((b"" if is_server else frames.PREFACE) + announced + more)
 
+    def limit_bodies(self, body_bytes_max: int) -> None:
+        """From now on longer messages of the peer are cut off; 0: none is."""
+        self._body_bytes_max = body_bytes_max
+
     @property
     def has_settings(self) -> bool:
         """True once the peer has shown that it speaks HTTP/2."""
@@ -211,7 +215,7 @@ class Connection:
             return  # of a stream that we gave up: the peer had not heard yet
         if flags & frames.PADDED:
             payload = _unpadded(flags, payload)
-        if not incoming.is_discarded:
+        if payload and not incoming.is_discarded:
             incoming.chunks.append(payload)
             incoming.size += len(payload)
             if 0 < self._body_bytes_max < incoming.size:

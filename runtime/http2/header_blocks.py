@@ -57,7 +57,8 @@ class BlockReader:
         try:
             pairs = self._decoder.decode(block)
         except (hpack.HPACKError, UnicodeDecodeError) as error:
-            raise Http2Error(ErrorCode.COMPRESSION_ERROR, f"headers that cannot be read: {error}") from error
+            text = f"headers that cannot be read ({type(error).__name__})"
+            raise Http2Error(ErrorCode.COMPRESSION_ERROR, text) from error
         fields = {str(name): str(value) for name, value in pairs}
         if not _keeps_table(block):
             self._known.clear()

@@ -66,11 +66,18 @@ def framed(body: bytes) -> bytes:
 
 
 class ServerSide:
-    """Takes calls and answers them when it likes. body_bytes_max: longer messages are not taken, 0: all are."""
+    """Takes calls and answers them when it likes.
 
-    def __init__(self, *, body_bytes_max: int = 0) -> None:
-        limit = body_bytes_max + _PREFIX_BYTES if body_bytes_max > 0 else 0
-        self._connection = Connection(is_server=True, body_bytes_max=limit)
+    body_bytes_max: longer messages are not taken, 0: all are. streams_max: how many calls may be open at once.
+    """
+
+    def __init__(self, *, body_bytes_max: int = 0, streams_max: int = 100) -> None:
+        self._connection = Connection(is_server=True, streams_max=streams_max)
+        self.limit_messages(body_bytes_max)
+
+    def limit_messages(self, body_bytes_max: int) -> None:
+        """From now on longer messages are not taken; 0: all are."""
+        self._connection.limit_bodies(body_bytes_max + _PREFIX_BYTES if body_bytes_max > 0 else 0)
 
     def take_outgoing(self) -> bytes:
         """The bytes for the client since the last call."""

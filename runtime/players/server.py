@@ -20,9 +20,11 @@ from runtime.players.places import Place
 from runtime.players.ports import listening_socket, port_in_use, usable_addresses
 from runtime.players.replies import CLOSING
 from runtime.players.versions import EXCHANGE_PATH, EXCHANGE_PATH_GEN1, Generation
-from runtime.players.wire_connection import WireConnection
+from runtime.players.wire_connection import STRANGERS_BYTES_MAX, WireConnection
 
 MESSAGE_BYTES_UNLIMITED = -1
+
+STRANGERS_MAX = 8
 
 _GENERATIONS: dict[str, Generation] = {EXCHANGE_PATH: 2, EXCHANGE_PATH_GEN1: 1}
 
@@ -43,7 +45,7 @@ class ExchangeServer:
         self._bind = bind
         self._message_bytes_max = message_bytes_max
         self._listeners: list[asyncio.Server] = []
-        self._connections: set[WireConnection] = set()
+        self._connections: dict[WireConnection, None] = {}
         self._last_gone = asyncio.Event()
         self._owner: WireConnection | None = None
         self._generation: Generation | None = None
@@ -156,7 +158,13 @@ class ExchangeServer:
     # ---- what clients do
 
     def _connection(self) -> WireConnection:
-        return WireConnection(self, self._connections, body_bytes_max=max(0, self._message_bytes_max))
+        return WireConnection(self, self._connections)
+
+    def take_connection(self, connection: WireConnection) -> None:
+        """As in CallTaker. Of clients that are not the player the newest few may stay: a stranger cannot use us up."""
+        strangers = [each for each in self._connections if each is not self._owner]
+        for oldest in strangers[:-STRANGERS_MAX]:
+            oldest.abort()
 
     def take_call(self, connection: WireConnection, call: Call) -> None:
         """As in CallTaker."""
@@ -164,8 +172,13 @@ class ExchangeServer:
         if generation is None:
             connection.refuse(call, Status.UNIMPLEMENTED, f"no method {call.path[:200]} here")
             return
+        if self._owner is None and call.size:
+            text = f"a first message of {call.size} bytes; the limit is {STRANGERS_BYTES_MAX}"
+            self._refuse(connection, call, text)
+            return
         if self._owner is None and not self._is_closing:
             self._owner, self._generation = connection, generation
+            connection.trust(max(0, self._message_bytes_max))
         if connection is not self._owner:
             self._refuse(connection, call, f"port {self._port} already serves another player; one session per port")
         elif generation != self._generation:

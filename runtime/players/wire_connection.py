@@ -9,10 +9,16 @@ from runtime.http2.frames import Http2Error
 from runtime.http2.unary import Call, ServerSide, Status
 
 _BUFFER_BYTES = 1 << 16
+_STREAMS_MAX = 4
+STRANGERS_BYTES_MAX = 1 << 20
+"""The longest message of a client that is not (yet) the player: an introduction is far shorter."""
 
 
 class CallTaker(Protocol):
     """Who serves a port."""
+
+    def take_connection(self, connection: WireConnection) -> None:
+        """A client has connected."""
 
     def take_call(self, connection: WireConnection, call: Call) -> None:
         """A call has come; it is answered with `answer` or `refuse`, now or later."""
@@ -24,10 +30,10 @@ class CallTaker(Protocol):
 class WireConnection(asyncio.BufferedProtocol):
     """Reads what the client sends, and hands its calls on at once, within the same turn of the loop."""
 
-    def __init__(self, taker: CallTaker, opened: set[WireConnection], *, body_bytes_max: int = 0) -> None:
+    def __init__(self, taker: CallTaker, opened: dict[WireConnection, None]) -> None:
         self._taker = taker
         self._opened = opened
-        self._side = ServerSide(body_bytes_max=body_bytes_max)
+        self._side = ServerSide(body_bytes_max=STRANGERS_BYTES_MAX, streams_max=_STREAMS_MAX)
         self._buffer = bytearray(_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._transport: asyncio.Transport | None = None
@@ -42,6 +48,10 @@ class WireConnection(asyncio.BufferedProtocol):
         """Ends a call with a status."""
         self._side.refuse(call.stream, status, text, is_unfinished=call.size > 0)
         self._flush()
+
+    def trust(self, body_bytes_max: int) -> None:
+        """It is the player: its messages may be so long; 0: as long as they like."""
+        self._side.limit_messages(body_bytes_max)
 
     def leave(self) -> None:
         """Tells the client to make no further calls here."""
@@ -58,7 +68,8 @@ class WireConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Greets the client."""
         self._transport = cast("asyncio.Transport", transport)
-        self._opened.add(self)
+        self._opened[self] = None
+        self._taker.take_connection(self)
         self._flush()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -82,6 +93,16 @@ class WireConnection(asyncio.BufferedProtocol):
                 self._taker.take_loss(self, each.stream, "gave up its call")
         self._flush()
 
+    def pause_writing(self) -> None:
+        """Who does not read what we answer is not read either: neither side's memory grows."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        if self._transport is not None:
+            self._transport.resume_reading()
+
     def eof_received(self) -> bool:
         """The client is gone: nothing is kept open for it."""
         return False
@@ -89,7 +110,7 @@ class WireConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The end, however it came."""
         self._transport = None
-        self._opened.discard(self)
+        self._opened.pop(self, None)
         self._taker.take_loss(self, None, self._reason)
 
     def _flush(self) -> None:

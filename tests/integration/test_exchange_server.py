@@ -12,6 +12,7 @@ import grpc.aio
 import pytest
 
 from runtime.errors import InternalError, PlayerDiedError, PlayerTimeoutError, PortInUseError
+from runtime.http2 import frames
 from runtime.messages import EnvAssignment
 from runtime.players.factories import UnityPlayerFactory
 from runtime.players.grpc_link import GrpcPlayerLink
@@ -19,7 +20,7 @@ from runtime.players.links import LinkLimits
 from runtime.players.places import Place
 from runtime.players.ports import usable_addresses
 from runtime.players.replies import CLOSING
-from runtime.players.server import ExchangeServer
+from runtime.players.server import STRANGERS_MAX, ExchangeServer
 from runtime.players.versions import EXCHANGE_PATH
 from tests.support.player_links import Driver, assignment, scripted_factory
 from tests.support.player_messages import Moment, introduction_message, output_message, simple_agent, simple_brain
@@ -144,16 +145,89 @@ def test_calls_after_the_end_are_answered_with_the_end() -> None:
     run(life())
 
 
+async def introduced(server: ExchangeServer, exchange: Exchange) -> None:
+    """A first call, which makes the client the player."""
+    call = exchange(b"hello", timeout=WAIT_S)
+    assert await server.next_call(WAIT_S) == b"hello"
+    server.answer(b"welcome")
+    assert await call == b"welcome"
+
+
+def test_a_first_message_may_not_be_longer_than_any_introduction_is() -> None:
+    async def life() -> None:
+        async with serving() as (server, port), client(port) as exchange:
+            with pytest.raises(grpc.aio.AioRpcError, match="a first message of 2097152 bytes; the limit is 1048576"):
+                await exchange(b"x" * (2 << 20), timeout=WAIT_S)
+            assert not server.has_session
+            await introduced(server, exchange)
+
+    run(life())
+
+
+def test_a_stranger_cannot_make_us_hold_a_long_message() -> None:
+    async def life() -> None:
+        async with serving() as (server, port), client(port) as player, client(port) as stranger:
+            await introduced(server, player)
+            with pytest.raises(grpc.aio.AioRpcError, match="already serves another player"):
+                await stranger(b"x" * (8 << 20), timeout=WAIT_S)
+            await introduced(server, player)
+
+    run(life())
+
+
+def test_strangers_that_connect_and_say_nothing_do_not_use_us_up() -> None:
+    async def life() -> None:
+        async with serving() as (server, port), client(port) as player:
+            await introduced(server, player)
+            silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
+            # All but the newest few are closed by us: what is left to read is our greeting, and the end.
+            for reader, _ in silent[:-STRANGERS_MAX]:
+                await asyncio.wait_for(reader.read(), WAIT_S)
+            assert len(server._connections) <= STRANGERS_MAX + 1
+            await introduced(server, player)
+            for _, writer in silent:
+                writer.close()
+
+    run(life())
+
+
+async def written_for_ever(writer: asyncio.StreamWriter, data: bytes) -> None:
+    """Raises TimeoutError once the other side has not read for a second."""
+    while True:
+        writer.write(data)
+        await asyncio.wait_for(writer.drain(), 1.0)
+
+
+def test_who_asks_and_never_reads_is_not_read_any_more() -> None:
+    async def life() -> None:
+        async with serving() as (server, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            ping = frames.frame(frames.PING, 0, 0, bytes(8)) * 4096
+            writer.write(frames.PREFACE + frames.settings())
+            with pytest.raises(TimeoutError):
+                await written_for_ever(writer, ping)
+            (connection,) = server._connections
+            assert connection._transport is not None
+            assert not connection._transport.is_reading()
+            assert connection._transport.get_write_buffer_size() < 4 << 20
+            writer.transport.abort()
+            del reader
+
+    run(life())
+
+
 def test_messages_have_no_limit_unless_one_is_set() -> None:
     large = b"x" * (6 << 20)
 
     async def life() -> None:
         async with serving() as (server, port), client(port) as exchange:
+            await introduced(server, exchange)
             call = exchange(large, timeout=WAIT_S)
             assert await server.next_call(WAIT_S) == large
             server.answer(b"fine")
             assert await call == b"fine"
-        async with serving(message_bytes_max=1 << 20) as (_, port), client(port) as exchange:
+        async with serving(message_bytes_max=1 << 20) as (server, port), client(port) as exchange:
+            await introduced(server, exchange)
             with pytest.raises(
                 grpc.aio.AioRpcError, match="a message of 6291456 bytes; the limit is 1048576"
             ) as caught:
