@@ -232,7 +232,7 @@ class TrainingSession:
         return self._lost_status(cause) if cause else None
 
     def _lost_status(self, cause: str) -> Status:
-        text = f"{cause}; the last save stands, and --resume goes on from it if there is one"
+        text = f"{cause}; the last save, if there is one, stands for --resume"
         last = self._last or _no_status(self._the_directory.run_id)
         return replace(last, exit_reason="trainer_failure", exit_code=4, cause=text)
 

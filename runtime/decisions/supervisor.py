@@ -194,7 +194,7 @@ def _part_exited(state: SupervisorState, message: PartExited, now_s: float) -> t
 
 
 def _lost_controller(state: SupervisorState, cause: str) -> Stopped:
-    cause = f"the TrainerController was lost: {cause}; the last save stands, and --resume goes on from it if there is one"
+    cause = f"the TrainerController was lost: {cause}; the last save, if there is one, stands for --resume"
     return Stopped(run=state.options.run, part="controller", exit_reason="trainer_failure", exit_code=4, cause=cause)
 
 

@@ -262,7 +262,7 @@ def test_a_lost_controller_ends_the_run() -> None:
     assert Finish() in bench.take(PartExited(CONTROLLER, 0, "killed"))
     found = bench.status
     assert (found.exit_reason, found.exit_code) == ("trainer_failure", 4)
-    assert found.cause == "the TrainerController was lost: killed; the last save stands, and --resume goes on from it if there is one"
+    assert found.cause == "the TrainerController was lost: killed; the last save, if there is one, stands for --resume"
 
 
 def test_the_watch_goes_on_as_long_as_the_run() -> None:
