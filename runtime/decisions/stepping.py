@@ -132,7 +132,7 @@ def send_gathered(state: WorkerState) -> tuple[WorkerState, Effects]:
     While others still fill theirs, those that are done wait a little: in a round (`gathers`) whatever happens,
     otherwise only as long as half a block of credit is left to go on with.
     """
-    done = tuple(slot for slot in state.slots.values() if _is_done(slot, state.block_steps))
+    done = _done(state)
     if not done:
         return state, ()
     fills = any(
@@ -145,13 +145,16 @@ def send_gathered(state: WorkerState) -> tuple[WorkerState, Effects]:
         wait_s = GATHER_S if state.gathers else GATHER_ASYNC_S
         timer: Effects = () if state.is_gathering else (SetTimer("gather", wait_s),)
         return replace(state, is_gathering=True), timer
-    return send_open(state, tuple(slot.env_id for slot in done))
+    return send_late(state)
 
 
 def send_late(state: WorkerState) -> tuple[WorkerState, Effects]:
     """The time to wait for others is over: send the blocks that are done."""
-    done = tuple(slot.env_id for slot in state.slots.values() if _is_done(slot, state.block_steps))
-    return send_open(replace(state, is_gathering=False), done)
+    return send_open(replace(state, is_gathering=False), tuple(slot.env_id for slot in _done(state)))
+
+
+def _done(state: WorkerState) -> tuple[Slot, ...]:
+    return tuple(slot for slot in state.slots.values() if _is_done(slot, state.block_steps))
 
 
 def _is_done(slot: Slot, block_steps: int) -> bool:

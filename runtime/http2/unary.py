@@ -117,7 +117,7 @@ class ServerSide:
         fields, raw = message.fields, message.body
         if fields.get(":method") != "POST" or not fields.get("content-type", "").startswith("application/grpc"):
             self._connection.send(message.stream, write_block(((":status", "415"),)))
-        elif len(raw) < _PREFIX_BYTES or len(raw) - _PREFIX_BYTES != int.from_bytes(raw[1:_PREFIX_BYTES], "big"):
+        elif not _is_one_message(raw):
             self.refuse(message.stream, Status.INTERNAL, "a call must carry exactly one message")
         elif raw[0]:
             self.refuse(message.stream, Status.UNIMPLEMENTED, "the message is compressed; send it as it is")
@@ -180,6 +180,11 @@ class ClientSide:
         return []
 
 
+def _is_one_message(raw: bytes) -> bool:
+    """True when a body is one message, compressed or not, and nothing else."""
+    return len(raw) >= _PREFIX_BYTES and len(raw) - _PREFIX_BYTES == int.from_bytes(raw[1:_PREFIX_BYTES], "big")
+
+
 def _answer(message: MessageEnded) -> Answer:
     stream = message.stream
     if message.fields.get(":status") != "200":
@@ -188,7 +193,7 @@ def _answer(message: MessageEnded) -> Answer:
     if status != Status.OK:
         return Answer(stream, status, text=text)
     raw = message.body
-    if len(raw) < _PREFIX_BYTES or raw[0] or len(raw) - _PREFIX_BYTES != int.from_bytes(raw[1:_PREFIX_BYTES], "big"):
+    if not _is_one_message(raw) or raw[0]:
         return Answer(stream, Status.INTERNAL, text="the answer is not one plain message")
     return Answer(stream, Status.OK, raw[_PREFIX_BYTES:])
 
