@@ -76,7 +76,10 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     if aside.exists() and not folder.exists():
         folder = aside
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
+        written = (folder / MANIFEST).read_bytes()
+        if not written:
+            raise StorageError(f"{MANIFEST} is empty")
+        manifest = json.loads(written)
         if manifest["format"] != FORMAT:
             raise StorageError(f"format {manifest['format']!r}, expected {FORMAT}")
         arrays, state = (_verified(folder, name, manifest["files"][name]) for name in (ARRAYS, STATE))

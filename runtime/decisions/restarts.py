@@ -40,6 +40,8 @@ class RestartBudget:
     def refusal(self, now_s: float) -> str:
         """Why one more restart at `now_s` is not allowed; empty when it is."""
         limits = self.limits
+        if limits.lifetime_max == 0:
+            return "it is not to be restarted (--max-lifetime-restarts 0)"
         if 0 <= limits.lifetime_max <= self.spent:
             return f"all {limits.lifetime_max} restarts are spent (--max-lifetime-restarts)"
         if limits.rate_max < 0:
@@ -56,7 +58,9 @@ class RestartBudget:
         """The budget after one more restart."""
         return replace(self, history=(*self.history, (now_s, cause)))
 
-    def account(self, now_s: float) -> str:
-        """Times and causes of all restarts, as the user reads them."""
+    def denial(self, refusal: str, now_s: float) -> str:
+        """`refusal` with times and causes of all restarts there were, as the user reads it."""
+        if not self.history:
+            return refusal
         lines = [f"  {now_s - when:.1f} s ago: {cause}" for when, cause in self.history]
-        return "\n".join(lines) if lines else "  no restarts"
+        return "\n".join([f"{refusal}; its restarts so far:", *lines])

@@ -217,7 +217,7 @@ def _restart_part(
     """Start a part again, or end the run where `refusal` says why its budget does not allow it."""
     budget, name = state.part_budgets[role], name_of(role)
     if refusal:
-        account = f"{refusal}; its restarts so far:\n{budget.account(now_s)}"
+        account = budget.denial(refusal, now_s)
         return _deny(state, f"{name} was lost: {cause}; run_logs/actors.log may say why\n{account}")
     generation = state.generations[role] + 1
     budget = budget.spend(now_s, cause)
@@ -246,7 +246,7 @@ def _player_lost(state: SupervisorState, message: PlayerLost, now_s: float) -> t
         return _deny(state, cause)
     refusal = budget.refusal(now_s)
     if refusal:
-        return _deny(state, f"{cause}\n{refusal}; its restarts so far:\n{budget.account(now_s)}")
+        return _deny(state, f"{cause}\n{budget.denial(refusal, now_s)}")
     budget = budget.spend(now_s, message.cause)
     state = warn(
         replace(state, env_budgets={**state.env_budgets, env_id: budget}),

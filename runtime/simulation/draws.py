@@ -41,7 +41,10 @@ class Skips:
         numbers: set[int] = set()
         for part in text.split(",") if text else ():
             first, dash, last = part.partition("-")
-            numbers.update(range(int(first), int(last if dash else first) + 1))
+            span = range(int(first), int(last if dash else first) + 1)
+            if not span:
+                raise ValueError(f"{part} is a range from a number to a smaller one")
+            numbers.update(span)
         return Skips(frozenset(numbers), key == "only")
 
 

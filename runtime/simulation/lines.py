@@ -50,7 +50,9 @@ def parse_line(text: str) -> Line:
             else:
                 options[key] = value
     except ValueError:
-        raise UsageError(f"{text!r} has a number that is none; expected {FORM}") from None
+        raise UsageError(
+            f"{text!r} has a number that is none, or a range that ends before it begins; expected {FORM}"
+        ) from None
     unknown = [key for key in options if key not in OPTIONS]
     if unknown:
         raise UsageError(f"{text!r}: there is no option {unknown[0]!r}; there are: {', '.join(OPTIONS)}")

@@ -36,6 +36,7 @@ def test_seeds_are_shared_by_processes(capsys: pytest.CaptureFixture[str]) -> No
         ("v1:trouble:16", "there is no profile 'trouble'; there are: quiet, troubled"),
         ("v1:troubled:x", "has a number that is none"),
         ("v1:troubled:1:skip=3-x", "has a number that is none"),
+        ("v1:troubled:1:skip=9-1", "or a range that ends before it begins"),
         ("v1:troubled:1:worker=2", "there is no option 'worker'; there are: workers"),
         ("v1:troubled:1:workers=0", "'0' is no value of the option 'workers'; expected environments of each EnvWorker"),
     ],

@@ -35,14 +35,17 @@ def test_minus_one_is_no_limit() -> None:
 
 
 def test_a_limit_of_zero_refuses_the_first_restart() -> None:
-    assert RestartBudget(limits=RestartLimits(lifetime_max=0)).refusal(0)
+    refused = RestartBudget(limits=RestartLimits(lifetime_max=0))
+    assert refused.refusal(0) == "it is not to be restarted (--max-lifetime-restarts 0)"
+    assert refused.denial("why", 0) == "why"
     assert RestartBudget(limits=RestartLimits(rate_max=0)).refusal(0)
 
 
 def test_the_account_tells_when_and_why() -> None:
     budget = spent(1, 4, limits=RestartLimits())
-    assert budget.account(5) == "  4.0 s ago: cause at 1\n  1.0 s ago: cause at 4"
-    assert RestartBudget(limits=RestartLimits()).account(5) == "  no restarts"
+    assert budget.denial("no more", 5) == (
+        "no more; its restarts so far:\n  4.0 s ago: cause at 1\n  1.0 s ago: cause at 4"
+    )
     assert budget.spending == "restart 2 of 10"
 
 

@@ -230,6 +230,9 @@ def test_when_all_are_damaged_nothing_is_started(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(StorageError, match=r"nothing to load: .*empty.*manifest.json.*; .*missing"):
         small_learner().load([tmp_path / "empty", tmp_path / "missing"])
+    (tmp_path / "empty" / "manifest.json").touch()
+    with pytest.raises(StorageError, match=r"manifest\.json is empty"):
+        small_learner().load([tmp_path / "empty"])
 
 
 @pytest.fixture(scope="module")
