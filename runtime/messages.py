@@ -289,12 +289,13 @@ class WorkerNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsReported:
-    """EnvWorker -> TrainerController: players' values for the curves, and how many numbers, not finite, became 0."""
+    """EnvWorker -> TrainerController: values for curves, numbers that became 0, {what: (seconds, count)} spent."""
 
     run: str
     worker: int
     stats: tuple[Stat, ...]
     replaced_numbers: int = 0
+    times: Mapping[str, tuple[float, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

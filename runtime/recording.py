@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING
 from runtime.decisions.controller_state import ControllerState
 from runtime.decisions.ledger import Counters
 from runtime.experience.stats import Stat
-from runtime.learner import BrainProgress, SaveJob, Summary
+from runtime.learner import BehaviorSettings, BrainProgress, SaveJob, Summary
 from runtime.recording_options import RecordingOptions
+from runtime.reporting.hyperparameters import hyperparameter_rows
 from runtime.reporting.lines import progress_line
+from runtime.reporting.metrics import UpdateMetrics
 from runtime.reporting.player_stats import StatsBook
-from runtime.reporting.timers import Gauge, TimerNode, timers_document
+from runtime.reporting.timers import Gauge, TimeBook, TimerNode, timers_document, widened
 from runtime.reporting.training_status import SavedBehavior, SavedModel, saved_models, training_status_document
 from runtime.results import ExitReason, RunSummary, write_atomically, write_json_atomically
 from runtime.run_directory import RunPaths
@@ -29,22 +32,11 @@ if TYPE_CHECKING:
 LINES_MAX = 200
 
 
-@dataclass(slots=True)
-class _Clock:
-    """Where the learner's time went: seconds and calls by name."""
-
-    spent_s: dict[str, float] = field(default_factory=dict)
-    calls: dict[str, int] = field(default_factory=dict)
-
-    def add(self, name: str, seconds: float) -> None:
-        self.spent_s[name] = self.spent_s.get(name, 0.0) + seconds
-        self.calls[name] = self.calls.get(name, 0) + 1
-
-
 class RunRecorder:
     """The files of one run. `warn` takes one sentence about a file that could not be written.
 
-    lessons: of each parameter that has some, its lesson now; kept up to date by the owner.
+    lessons: of each parameter that has some, its lesson now; kept up to date by the owner. times: what all actors
+    measured; threads of the owner may add to it. metrics: of updates.
     """
 
     def __init__(self, options: RecordingOptions, warn: Callable[[str], None]) -> None:
@@ -60,7 +52,12 @@ class RunRecorder:
         self._count = 0
         self._first_step_s: float | None = None
         self._stats = StatsBook()
-        self.clock = _Clock()
+        self._gauges: dict[str, Gauge] = {}
+        self._settings: dict[str, BehaviorSettings] = {}
+        self._began_s = time.monotonic()
+        self.times = TimeBook()
+        self.times.add("launcher", "start of parts", seconds=self.elapsed_s())
+        self.metrics = UpdateMetrics(self._paths.metrics, warn)
         self.lessons: Mapping[str, int] = {}
 
     @property
@@ -97,6 +94,11 @@ class RunRecorder:
         """The first agent step was accepted now."""
         if self._first_step_s is None:
             self._first_step_s = self.elapsed_s()
+            self.metrics.start(time.monotonic())
+
+    def describe(self, behavior: str, settings: BehaviorSettings) -> None:
+        """The settings of a behavior, which its events begin with."""
+        self._settings[behavior] = settings
 
     def add_summaries(self, summaries: Sequence[Summary], counters: Counters) -> None:
         """Events for each, and progress lines. counters: of the whole run, as of now.
@@ -118,6 +120,9 @@ class RunRecorder:
                 self.say(line)
             if self._options.is_training:
                 self._write_events(each, totals(counters))
+            for tag, value in each.values.items():
+                name = f"{each.behavior}.{tag.replace('/', '.').replace(' ', '')}.mean"
+                self._gauges[name] = widened(self._gauges.get(name), value)
 
     def add_stats(self, stats: Sequence[Stat]) -> None:
         """What players reported: it goes into the next events of every behavior."""
@@ -141,7 +146,10 @@ class RunRecorder:
             # Its library takes long to load, and nobody needs it before the first summary.
             from runtime.reporting.tensorboard import EventWriter  # noqa: PLC0415
 
-            self._events[behavior] = EventWriter(folder, started_s=self._options.launched_at, warn=self._warn)
+            writer = EventWriter(folder, started_s=self._options.launched_at, warn=self._warn)
+            self._events[behavior] = writer
+            if settings := self._settings.get(behavior):
+                self._try(lambda: writer.add_table("Hyperparameters", hyperparameter_rows(settings), now_s=time.time()))
         return self._events[behavior]
 
     def save(
@@ -220,24 +228,31 @@ class RunRecorder:
 
     def write_logs(self, *, is_final: bool) -> None:
         """run_logs/training_status.json and timers.json."""
-        versions = {"runtime_version": _version("thespian"), "onnxruntime_version": _version("onnxruntime")}
+        versions = {"runtime_version": _version("actor-ml-runtime"), "onnxruntime_version": _version("onnxruntime")}
         behaviors = {
             name: SavedBehavior(checkpoints=models, final=models[-1] if is_final and models else None)
             for name, models in self._models.items()
         }
         status = training_status_document(behaviors, versions=versions, lessons=self.lessons)
         self._try(lambda: write_json_atomically(self._paths.training_status, status))
-        children = {
-            name: TimerNode(total_s=spent, count=self.clock.calls[name]) for name, spent in self.clock.spent_s.items()
-        }
-        root = TimerNode(total_s=self.elapsed_s(), count=1, children=children)
-        gauges: dict[str, Gauge] = {}
+        root = TimerNode(total_s=self.elapsed_s(), count=1, children=self._time_tree())
         metadata = {
             "start_time_seconds": str(int(self._options.launched_at)),
             "end_time_seconds": str(int(time.time())),
+            "python_version": platform.python_version(),
+            **versions,
         }
+        gauges = dict(self._gauges)
         timers = timers_document(root, gauges, metadata)
         self._try(lambda: write_json_atomically(self._paths.timers, timers))
+
+    def _time_tree(self) -> dict[str, TimerNode]:
+        tree = self.times.tree()
+        controller = tree.get("TrainerController", TimerNode())
+        tree["TrainerController"] = replace(controller, total_s=time.monotonic() - self._began_s, count=1)
+        if "EnvWorkers" in tree:
+            tree["EnvWorkers"] = replace(tree["EnvWorkers"], count=self._options.workers)
+        return tree
 
     def close(self) -> None:
         """Close the event files."""

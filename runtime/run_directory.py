@@ -65,6 +65,10 @@ class RunPaths:
         """The list of saved models."""
         return self.run_logs / "training_status.json"
 
+    def metrics(self, brain: str) -> Path:
+        """What every update of a behavior took and gave."""
+        return self.run_logs / f"metrics-{clean_name(brain)}.csv"
+
     def player_log(self, env_id: int) -> Path:
         """The log that the player of an environment writes."""
         return self.run_logs / f"Player-{env_id}.log"

@@ -20,6 +20,7 @@ _OURS: Final = tuple(
         # A checkpoint is made under a hidden name and renamed; one that was interrupted has that name still.
         r"checkpoints/(\.saving-(old-)?)?\d+/(arrays\.safetensors|(state|manifest)\.json)",
         r"run_logs/(timers|training_status)\.json",
+        r"run_logs/metrics-[^/]+\.csv",
         r"run_logs/profile\.(txt|folded|svg)",
         r"run_logs/profile/[A-Za-z]+(-\d+)+\.(json|tmp)",
         r"run_logs/Player-\d+[^/]*\.log",

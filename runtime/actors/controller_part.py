@@ -12,6 +12,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import cloudpickle
@@ -26,6 +28,7 @@ from runtime.errors import InternalError, PlayerError, ShapeError, TrainingError
 from runtime.experience.brains import EnvId
 from runtime.learner import Learner, LearnerOptions, UpdateJob
 from runtime.recording import RunRecorder
+from runtime.reporting.timers import TimeBook
 from runtime.results import ExitReason
 
 logger = logging.getLogger(__name__)
@@ -33,20 +36,30 @@ logger = logging.getLogger(__name__)
 IDLE_CHECK_ENV_STEPS = 1000
 
 
-class Background:
-    """One thread that runs jobs in order and hands their outcomes to the part's thread."""
+@dataclass(frozen=True, slots=True)
+class _Job:
+    what: str
+    job: Callable[[], object]
+    done: Callable[[object, float], None]
 
-    def __init__(self, name: str, host: Host) -> None:
+
+class Background:
+    """One thread that runs jobs in order and hands their outcomes to the part's thread, and their times to `times`."""
+
+    def __init__(self, name: str, host: Host, times: TimeBook) -> None:
         self._host = host
-        self._jobs: queue.SimpleQueue[tuple[Callable[[], object], Callable[[object], None]] | None] = (
-            queue.SimpleQueue()
-        )
+        self._name = f"{name} thread"
+        self._times = times
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, job: Callable[[], object], done: Callable[[object], None]) -> None:
-        """Run `job`; `done` gets its result, or the exception that it raised, on the part's thread."""
-        self._jobs.put((job, done))
+    def submit(self, what: str, job: Callable[[], object], done: Callable[[object, float], None]) -> None:
+        """Run `job`, known to the timers as `what`.
+
+        `done` gets its result, or the exception that it raised, and its seconds, on the part's thread.
+        """
+        self._jobs.put(_Job(what, job, done))
 
     def end(self) -> None:
         """No more jobs; the one that runs is not waited for."""
@@ -54,12 +67,14 @@ class Background:
 
     def _run(self) -> None:
         while (entry := self._jobs.get()) is not None:
-            job, done = entry
+            began_s = time.monotonic()
             try:
-                result: object = job()
+                result: object = entry.job()
             except Exception as error:  # noqa: BLE001 - it crosses threads as data and is reported there
                 result = error
-            self._host.post(lambda done=done, result=result: done(result))  # type: ignore[misc]
+            took_s = time.monotonic() - began_s
+            self._times.add(self._name, entry.what, seconds=took_s)
+            self._host.post(lambda e=entry, r=result, t=took_s: e.done(r, t))  # type: ignore[misc]
 
 
 class ControllerPart:
@@ -71,8 +86,8 @@ class ControllerPart:
         self._facts: deque[object] = deque()
         self._is_handling = False
         self._recorder = RunRecorder(start.recording, lambda text: self._report("fault", text))
-        self._learning = Background("learner", host)
-        self._storage = Background("storage", host)
+        self._learning = Background("learner", host, self._recorder.times)
+        self._storage = Background("storage", host, self._recorder.times)
         self._options: LearnerOptions | None = None
         self._learner: Learner | None = None
         self._core: ControllerCore | None = None
@@ -164,7 +179,8 @@ class ControllerPart:
             case fx.AddBrain():
                 self._add_brain(effect)
             case fx.WarmUp(behavior):
-                self._learning.submit(lambda: self._the_learner.warm_up(behavior), self._warmed_up)
+                warm_up = partial(self._the_learner.warm_up, behavior)
+                self._learning.submit(f"prepare {behavior}", warm_up, self._warmed_up)
             case fx.CutTrajectories(env_id):
                 if self._learner is not None:  # a run whose learner could not be made ends too
                     self._learner.cut(env_id)
@@ -172,8 +188,10 @@ class ControllerPart:
                 self._save(run_state, is_final=is_final)
             case fx.WriteSummary(exit_reason):
                 self._write_summary(exit_reason)
-            case fx.RecordStats(stats):
+            case fx.RecordStats(stats, times):
                 self._recorder.add_stats(stats)
+                for name, (seconds, count) in times.items():
+                    self._recorder.times.add("EnvWorkers", name, seconds=seconds, count=count)
             case fx.PushStatus():
                 self._push_status()
             case _:
@@ -209,6 +227,7 @@ class ControllerPart:
             return
         if release is not None and release.warning:
             self._report("fault", release.warning)
+        self._recorder.describe(brain.behavior_name, self._the_options.settings_for(brain.behavior_name))
         interval = checkpoint_interval(self._the_options, brain.behavior_name)
         self._facts.append(fx.BrainAdded(brain, release, self._the_learner.progress(), interval))
 
@@ -226,7 +245,7 @@ class ControllerPart:
         self._recorder.add_summaries(summaries, self._the_core.state.counters)
         returns = learner.take_returns() if self._start.options.lessons else {}
         self._facts.append(fx.BlocksAccepted(learner.progress(), bool(summaries), returns))
-        self._recorder.clock.add("accept", time.monotonic() - began_s)
+        self._recorder.times.add("TrainerController", "accept blocks", seconds=time.monotonic() - began_s)
 
     def _cut_idle(self) -> None:
         state = self._the_core.state
@@ -240,21 +259,25 @@ class ControllerPart:
                 text = f"environment {env_id}: {cut} agents were silent for more than {limit} env steps and are cut off"
                 self._report("note", text)
 
-    def _warmed_up(self, result: object) -> None:
+    def _warmed_up(self, result: object, took_s: float) -> None:
+        del took_s
         if isinstance(result, Exception):
             self._feed(fx.LearnerFailed(_failure("preparing the update", result), 4))
 
     def _update(self, behavior: str) -> None:
         began_s = time.monotonic()
+        experiences = self._the_learner.progress()[behavior].buffered
         try:
             job: UpdateJob = self._the_learner.begin_update(behavior)
         except TrainingError as error:
             self._facts.append(fx.LearnerFailed(str(error), error.exit_code, behavior))
             return
-        self._learning.submit(job, lambda outcome: self._updated(behavior, outcome, began_s))
+        self._recorder.metrics.begin_update(behavior, experiences, began_s)
+        self._recorder.times.add("TrainerController", "begin update", seconds=time.monotonic() - began_s)
+        self._learning.submit(f"update {behavior}", job, partial(self._updated, behavior))
 
-    def _updated(self, behavior: str, outcome: object, began_s: float) -> None:
-        self._recorder.clock.add("update", time.monotonic() - began_s)
+    def _updated(self, behavior: str, outcome: object, took_s: float) -> None:
+        began_s = time.monotonic()
         if isinstance(outcome, Exception):
             code = outcome.exit_code if isinstance(outcome, TrainingError) else 4
             self._feed(fx.LearnerFailed(_failure(f"the update of {behavior!r}", outcome), code, behavior))
@@ -264,7 +287,11 @@ class ControllerPart:
         except TrainingError as error:
             self._feed(fx.LearnerFailed(str(error), error.exit_code, behavior))
             return
-        self._feed(fx.UpdateFinished(release, self._the_learner.progress()))
+        progress, now_s = self._the_learner.progress(), time.monotonic()
+        self._recorder.times.add("TrainerController", "finish update", seconds=now_s - began_s)
+        mean = progress[behavior].mean_reward
+        self._recorder.metrics.finish_update(behavior, update_s=took_s, mean_return=mean, now_s=now_s)
+        self._feed(fx.UpdateFinished(release, progress))
 
     # ---- storage
 
@@ -278,17 +305,18 @@ class ControllerPart:
             self._facts.append(fx.SaveFinished(is_final, f"{type(error).__name__}: {error}"))
             return
         agent_steps = state.counters.agent_steps
+        self._recorder.times.add("TrainerController", "begin save", seconds=time.monotonic() - began_s)
 
         def save() -> None:
             self._recorder.save(job, models, progress, agent_steps)
             self._recorder.write_logs(is_final=is_final)
 
-        def done(result: object) -> None:
-            self._recorder.clock.add("save", time.monotonic() - began_s)
+        def done(result: object, took_s: float) -> None:
+            del took_s
             error = str(result) if isinstance(result, Exception) else ""
             self._feed(fx.SaveFinished(is_final, error))
 
-        self._storage.submit(save, done)
+        self._storage.submit("save", save, done)
 
     def _write_summary(self, exit_reason: str) -> None:
         if self._start.resume and not self._is_restored:

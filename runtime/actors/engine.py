@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -212,7 +213,9 @@ class WorkerEngine:
         async def connect() -> None:
             if before is not None:
                 await asyncio.wait([before])
+            began_s = time.perf_counter()
             hello = await link.start()
+            self._outbox.spend("start player", time.perf_counter() - began_s)
             self._know(seat, hello.brains)
             self._outbox.tell_watched(each.brain_name for each in hello.watched)
             seat.stop_work = None
@@ -240,7 +243,9 @@ class WorkerEngine:
         seat.phase, seat.reset_id = "reset", effect.reset_id
 
         async def reset() -> None:
+            began_s = time.perf_counter()
             reply = await seat.link.reset(effect.parameters, train_mode=effect.train_mode)
+            self._outbox.spend("reset player", time.perf_counter() - began_s)
             self._know(seat, reply.brains)
             seat.memories.clear()
             seat.builder.record_reset(reply.infos, reset_id=effect.reset_id)
@@ -254,12 +259,15 @@ class WorkerEngine:
             seat.end_block()
         seat.versions = effect.versions
         seat.phase = "step"
+        began_s = time.perf_counter()
         try:
             # At once: by the next turn of the loop newer policies may have taken the place of this one.
             acted = self._act(seat, effect)
         except Exception as error:  # noqa: BLE001 - as in _guarded
             self._went_wrong(seat, error)
             return
+        seat.asked_s = time.perf_counter()
+        self._outbox.spend("act", seat.asked_s - began_s)
         if seat.prompt_link is not None:
             self._step_promptly(seat, seat.prompt_link, effect, acted)
             return
@@ -293,6 +301,7 @@ class WorkerEngine:
             self._went_wrong(seat, error)
 
     def _stepped(self, seat: Seat, effect: fx.StepPlayer, acted: Mapping[str, Acted], reply: PlayerReply) -> None:
+        self._outbox.spend("exchange", time.perf_counter() - seat.asked_s)
         seat.acting_agents = 0
         before = seat.reply
         if reply.brains:
@@ -331,6 +340,7 @@ class WorkerEngine:
         seat = self._seats.get(effect.env_id)
         if seat is None or seat.assignment.incarnation != effect.incarnation:
             return
+        self._outbox.tell_times()
         if seat.stop_work is not None:
             seat.stop_work()
             if seat.phase == "step" and seat.acting_agents:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 import cloudpickle
 
@@ -27,6 +28,8 @@ from runtime.messages import (
 from runtime.players.links import PlayerLink, PlayerReply, PromptLink
 
 STATS_MAX = 10_000
+TIMES_S: Final = 2.0
+"""Seconds between two reports of where an EnvWorker's time went, at least."""
 
 SendTo = Callable[[fx.Role, object], None]
 
@@ -36,7 +39,7 @@ class Seat:
     """What the shell holds for one incarnation of one environment.
 
     stop_work: gives up what is under way with the player; None while nothing is. ended: blocks that wait for the next
-    message.
+    message. asked_s: when the exchange under way began, in seconds of `time.perf_counter`.
     """
 
     assignment: EnvAssignment
@@ -49,6 +52,7 @@ class Seat:
     reset_id: int = -1
     phase: PlayerPhase = "launch"
     acting_agents: int = 0
+    asked_s: float = 0.0
     stop_work: Callable[[], object] | None = None
     ended: list[StepBlock] = field(default_factory=list)
     prompt_link: PromptLink | None = field(init=False)
@@ -83,6 +87,18 @@ class Outbox:
         self._replaced_numbers = 0
         self._replaced_in: set[EnvId] = set()
         self._watched: set[str] = set()
+        self._times: dict[str, tuple[float, int]] = {}
+        self._told_s = -TIMES_S
+
+    def spend(self, what: str, seconds: float) -> None:
+        """So much time went there; it is told with the blocks, every `TIMES_S` seconds, and at the end."""
+        before, count = self._times.get(what, (0.0, 0))
+        self._times[what] = (before + seconds, count + 1)
+
+    def tell_times(self) -> None:
+        """Send what was spent since the last time, as a player is being closed."""
+        self._told_s = -TIMES_S
+        self._send_stats()
 
     def take_stats(self, env_id: EnvId, reply: PlayerReply) -> None:
         """What a reply reports besides its rows."""
@@ -135,9 +151,14 @@ class Outbox:
     def _send_stats(self) -> None:
         stats, replaced = tuple(self._stats[-STATS_MAX:]), self._replaced_numbers
         self._stats, self._replaced_numbers = [], 0
-        if (stats or replaced) and self._start.carries == "columns":
+        times: dict[str, tuple[float, int]] = {}
+        if self._times and time.perf_counter() - self._told_s >= TIMES_S:
+            times, self._times, self._told_s = self._times, {}, time.perf_counter()
+        if (stats or replaced or times) and self._start.carries == "columns":
             start = self._start
-            told = StatsReported(run=start.run, worker=start.worker, stats=stats, replaced_numbers=replaced)
+            told = StatsReported(
+                run=start.run, worker=start.worker, stats=stats, replaced_numbers=replaced, times=times
+            )
             self._send(fx.CONTROLLER, told)
 
     def _note_replaced(self, env_id: EnvId, reply: PlayerReply) -> None:

@@ -140,8 +140,8 @@ def _decide(state: ControllerState, message: object) -> Decision:
             return _update_finished(state, message)
         case SaveFinished():
             return end.save_finished(state, message)
-        case StatsReported(stats=stats, replaced_numbers=replaced):
-            return replace(state, counters=state.counters.replace_numbers(replaced)), (RecordStats(stats),)
+        case StatsReported(stats=stats, replaced_numbers=replaced, times=times):
+            return replace(state, counters=state.counters.replace_numbers(replaced)), (RecordStats(stats, times),)
         case PlayerLost():
             return _player_lost(state, message)
         case StartPlayer():

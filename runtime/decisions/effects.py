@@ -251,9 +251,10 @@ class WriteSummary:
 
 @dataclass(frozen=True, slots=True)
 class RecordStats:
-    """Keep what players reported for the next summary."""
+    """Keep what players reported for the next summary, and what took an EnvWorker its time."""
 
     stats: tuple[Stat, ...]
+    times: Mapping[str, tuple[float, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

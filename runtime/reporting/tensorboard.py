@@ -15,6 +15,10 @@ from pathlib import Path
 
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+from tensorboard.compat.proto.types_pb2 import DT_STRING
+from tensorboard.plugins.text import metadata as text_plugin
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 BUCKETS_MAX = 30
@@ -65,6 +69,15 @@ class EventWriter:
         scalars += [Summary.Value(tag=tag, histo=_histogram(each)) for tag, each in (histograms or {}).items() if each]
         if scalars:
             self._write(Event(wall_time=now_s, step=step, summary=Summary(value=scalars)))
+
+    def add_table(self, tag: str, rows: Sequence[Sequence[str]], *, now_s: float) -> None:
+        """Writes a text that TensorBoard shows as a table, at step 0. rows: equally long, at least one."""
+        cells = [cell.encode("utf-8", "backslashreplace") for row in rows for cell in row]
+        sizes = [TensorShapeProto.Dim(size=len(rows)), TensorShapeProto.Dim(size=len(rows[0]))]
+        table = TensorProto(dtype=DT_STRING, tensor_shape=TensorShapeProto(dim=sizes), string_val=cells)
+        kind = text_plugin.create_summary_metadata(display_name=tag, description="")
+        value = Summary.Value(tag=tag, tensor=table, metadata=kind)
+        self._write(Event(wall_time=now_s, step=0, summary=Summary(value=[value])))
 
     def close(self) -> None:
         """Closes the file; may be called twice."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from runtime.results import Json
 
 TIMER_FORMAT_VERSION = "0.1.0"
+PARALLEL: Final = frozenset({("learner thread",), ("storage thread",), ("EnvWorkers",), ("EnvWorkers", "exchange")})
+"""Nodes whose time runs beside that of others: threads, processes, and the players of one process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,46 @@ class Gauge:
     min: float
     max: float
     count: int
+
+
+class TimeBook:
+    """Seconds and counts of all actors of a run, by the path of names in the tree. Any thread may add."""
+
+    def __init__(self) -> None:
+        self._spent: dict[tuple[str, ...], tuple[float, int]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, *path: str, seconds: float, count: int = 1) -> None:
+        """Adds time that was measured."""
+        with self._lock:
+            before, times = self._spent.get(path, (0.0, 0))
+            self._spent[path] = (before + seconds, times + count)
+
+    def tree(self) -> dict[str, TimerNode]:
+        """The nodes below the root; one that was not measured itself lasts as long as its children together."""
+        with self._lock:
+            spent = dict(self._spent)
+        return _children(spent, ())
+
+
+def _children(spent: Mapping[tuple[str, ...], tuple[float, int]], above: tuple[str, ...]) -> dict[str, TimerNode]:
+    depth = len(above)
+    names = sorted({path[depth] for path in spent if path[:depth] == above and len(path) > depth})
+    nodes = {}
+    for name in names:
+        path = (*above, name)
+        children = _children(spent, path)
+        together = (sum(each.total_s for each in children.values()), 1)
+        total_s, count = spent.get(path, together)
+        nodes[name] = TimerNode(total_s=total_s, count=count, children=children, is_parallel=path in PARALLEL)
+    return nodes
+
+
+def widened(gauge: Gauge | None, value: float) -> Gauge:
+    """The gauge after one more value; None before the first."""
+    if gauge is None:
+        return Gauge(value=value, min=value, max=value, count=1)
+    return Gauge(value=value, min=min(gauge.min, value), max=max(gauge.max, value), count=gauge.count + 1)
 
 
 def timers_document(root: TimerNode, gauges: Mapping[str, Gauge], metadata: Mapping[str, str]) -> dict[str, Json]:

@@ -1,5 +1,6 @@
 """What a run leaves behind: summary, configuration, events, models, checkpoints; and what later runs do with them."""
 
+import csv
 import json
 import re
 import shutil
@@ -9,7 +10,8 @@ import onnx
 import pytest
 import yaml
 
-from tests.support.events import scalars_in
+from runtime.reporting.metrics import COLUMNS
+from tests.support.events import scalars_in, tables_in
 from tests.support.runs import FinishedRun, config, journals, train
 
 URL = "fake:basic?link=memory"
@@ -98,6 +100,44 @@ def test_events_hold_the_tags_of_ml_agents_at_each_summary(run: FinishedRun) -> 
         assert float(match[3]) == pytest.approx(values["Environment/Cumulative Reward"], abs=5e-4)
 
 
+def test_events_begin_with_a_table_of_the_hyperparameters(run: FinishedRun) -> None:
+    (head, *rows) = tables_in(run.folder / "Basic")["Hyperparameters"]
+    assert head == ["Setting", "Value"]
+    settings = dict(rows)
+    assert settings["hyperparameters.buffer_size"] == "128"
+    assert settings["reward_signals.extrinsic.gamma"] == "0.99"
+    assert (settings["summary_freq"], settings["trainer_type"]) == ("250", "ppo")
+
+
+def test_metrics_have_a_line_per_update_in_the_columns_of_2019(run: FinishedRun) -> None:
+    with (run.folder / "run_logs" / "metrics-Basic.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == list(COLUMNS)
+    assert len(rows) == run.summary["policy_version"]["Basic"]
+    assert {row["Brain name"] for row in rows} == {"Basic"}
+    assert sum(int(row["Number of experiences used for training"]) for row in rows) == 1100 // 128 * 128
+    times = [float(row["Time since start of training"]) for row in rows]
+    assert times == sorted(times)
+    assert float(rows[-1]["Mean return"]) == pytest.approx(run.summary["mean_reward"]["Basic"], abs=0.5)
+    spent = sum(float(row[name]) for row in rows for name in COLUMNS[1:4:2])
+    assert spent <= times[-1] + 0.01 * len(rows)
+
+
+def test_timers_are_one_tree_of_all_actors(run: FinishedRun) -> None:
+    document = json.loads((run.folder / "run_logs" / "timers.json").read_text())
+    assert list(document) == ["name", "total", "count", "self", "children", "gauges", "metadata"]
+    tree = document["children"]
+    learner, workers = tree["learner thread"]["children"], tree["EnvWorkers"]["children"]
+    assert set(tree) == {"launcher", "TrainerController", "learner thread", "storage thread", "EnvWorkers"}
+    assert learner["update Basic"]["count"] == run.summary["policy_version"]["Basic"]
+    assert workers["exchange"]["count"] == run.summary["env_steps"]
+    assert workers["act"]["count"] == run.summary["env_steps"]
+    assert (workers["start player"]["count"], workers["reset player"]["count"]) == (2, 2)
+    assert tree["TrainerController"]["total"] + tree["launcher"]["total"] <= document["total"] + 0.1
+    assert document["gauges"]["Basic.Policy.Entropy.mean"]["count"] == 4
+    assert {"timer_format_version", "start_time_seconds", "python_version"} <= set(document["metadata"])
+
+
 def test_the_last_checkpoints_and_step_models_are_kept_and_the_final_ones_are_among_them(run: FinishedRun) -> None:
     checkpoints = sorted(int(path.name) for path in (run.folder / "checkpoints").iterdir())
     assert len(checkpoints) == 3
@@ -110,7 +150,7 @@ def test_the_last_checkpoints_and_step_models_are_kept_and_the_final_ones_are_am
 def test_nothing_else_is_written(run: FinishedRun) -> None:
     known = r"Basic\.onnx|Basic/(Basic-\d+\.onnx|events\.out\.tfevents\.\S+)|configuration\.yaml|summary\.json"
     known += r"|checkpoints/\d+/\w+\.(json|safetensors)|run_logs/(timers|training_status)\.json"
-    known += r"|run_logs/profile\.(txt|svg|folded)"
+    known += r"|run_logs/profile\.(txt|svg|folded)|run_logs/metrics-Basic\.csv"
     assert [name for name in run.files() if not re.fullmatch(known, name)] == []
 
 

@@ -22,11 +22,24 @@ def events_in(path: Path) -> Iterator[Event]:
 
 
 def scalars_in(folder: Path) -> list[tuple[int, dict[str, float]]]:
-    """(step, values by tag) of all event files of a folder, oldest file first."""
+    """(step, values by tag) of all event files of a folder, oldest file first; texts are left out."""
     found = []
     for path in sorted(folder.glob("events.out.tfevents.*")):
         for event in events_in(path):
-            values = {value.tag: value.simple_value for value in event.summary.value}
+            values = {value.tag: value.simple_value for value in event.summary.value if not value.HasField("tensor")}
             if values:
                 found.append((event.step, values))
+    return found
+
+
+def tables_in(folder: Path) -> dict[str, list[list[str]]]:
+    """Rows of every text of a folder's event files that is a table, by tag; the newest of a tag."""
+    found = {}
+    for path in sorted(folder.glob("events.out.tfevents.*")):
+        for value in (each for event in events_in(path) for each in event.summary.value if each.HasField("tensor")):
+            assert value.metadata.plugin_data.plugin_name == "text"
+            rows, columns = (dim.size for dim in value.tensor.tensor_shape.dim)
+            cells = [cell.decode() for cell in value.tensor.string_val]
+            assert len(cells) == rows * columns
+            found[value.tag] = [cells[start : start + columns] for start in range(0, len(cells), columns)]
     return found

@@ -346,8 +346,8 @@ def test_summaries_are_written_when_there_are_any() -> None:
 
 
 def test_statistics_of_players_are_recorded() -> None:
-    stats = StatsReported(run=RUN, worker=0, stats=())
-    assert Bench().take(stats) == (RecordStats(()),)
+    stats = StatsReported(run=RUN, worker=0, stats=(), times={"act": (0.5, 3)})
+    assert Bench().take(stats) == (RecordStats((), {"act": (0.5, 3)}),)
 
 
 def test_replaced_numbers_are_counted_and_survive_a_resume() -> None:

@@ -58,6 +58,7 @@ OURS = (
     "run_logs/actors.thespian.log",
     "run_logs/timers.json",
     "run_logs/training_status.json",
+    "run_logs/metrics-Basic.csv",
     "run_logs/Player-0.log",
     ".summary.json.4711.tmp",
 )
@@ -319,6 +320,7 @@ def test_paths_of_a_run_are_safe_for_any_name() -> None:
     assert paths.player_log(3) == Path("results/r/run_logs/Player-3.log")
     assert paths.summary == Path("results/r/summary.json")
     assert paths.timers == Path("results/r/run_logs/timers.json")
+    assert paths.metrics("Goalie?team=1") == Path("results/r/run_logs/metrics-Goalie.csv")
     assert paths.training_status == Path("results/r/run_logs/training_status.json")
     assert paths.configuration == Path("results/r/configuration.yaml")
     assert paths.model("../../x").parent == Path("results/r")
