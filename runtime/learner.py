@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 
 from runtime.experience.brains import BrainParameters, EnvId
 from runtime.experience.columns import StepBlock
+from runtime.experience.demonstrations import Demonstration
 
 Schedule = Literal["constant", "linear"]
 
@@ -71,6 +72,22 @@ class RewardSignalSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CloningSettings:
+    """Learning from demonstrations after each update; keys and defaults as in ML-Agents' `behavioral_cloning`.
+
+    demo_path: a `.demo` file or a folder of them. strength: times the learning rate. steps: in which the learning rate
+    falls to 0; 0 = it stays. batch_size, num_epoch: None for those of the trainer. samples_per_update: 0 = all.
+    """
+
+    demo_path: str
+    strength: float = 1.0
+    steps: int = 0
+    batch_size: int | None = None
+    num_epoch: int | None = None
+    samples_per_update: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BehaviorSettings:
     """All settings of one behavior. max_steps, summary_freq and checkpoint_interval count agent steps.
 
@@ -92,6 +109,7 @@ class BehaviorSettings:
     summary_freq: int = 50_000
     threaded: bool = False
     counts_env_steps: bool = False
+    behavioral_cloning: CloningSettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +180,7 @@ class UpdateOutcome(Protocol):
 
 
 UpdateJob = Callable[[], UpdateOutcome]
+ReadDemonstrations = Callable[[str], Sequence[Demonstration]]
 SaveJob = Callable[[Path], None]
 
 
@@ -171,14 +190,15 @@ class LearnerOptions:
 
     run_seed: all randomness of learning follows from it. settings_for: the settings of a behavior; raises UsageError
     for a name that the configuration does not know. is_training: False for `--inference`: nothing is learned.
-    keeps_versions: policy versions whose data may still arrive (1 in synchronous collection). buffer_rows_max: agent
-    steps kept per behavior at most, so that memory is bounded.
+    keeps_versions: policy versions whose data may still arrive (1 in synchronous collection). demonstrations: those at
+    a `demo_path`, all of one brain; raises DemonstrationError. None where nobody has any.
     """
 
     run_seed: int
     settings_for: Callable[[str], BehaviorSettings]
     is_training: bool = True
     keeps_versions: int = 1
+    demonstrations: ReadDemonstrations | None = None
 
 
 class Learner(Protocol):
@@ -187,8 +207,9 @@ class Learner(Protocol):
     def add_brain(self, brain: BrainParameters) -> PolicyRelease | None:
         """The first policy of a new behavior, or None when the behavior is known already (another team of it).
 
-        Needs no TensorFlow and takes milliseconds. Raises UsageError when the brain cannot be trained (by name: what
-        is not supported), or differs in shape from the same behavior seen before.
+        Needs no TensorFlow and takes milliseconds, beside reading demonstrations. Raises UsageError when the brain
+        cannot be trained (by name: what is not supported), or differs in shape from the same behavior seen before or
+        from what was demonstrated.
         """
 
     def warm_up(self, behavior: str) -> None:

@@ -24,7 +24,7 @@ from runtime.messages import Status, StopRequest
 from runtime.results import RunSummary, write_atomically, write_json_atomically
 from runtime.run_directory import RunDirectory, RunPaths, claim_run_directory, initial_checkpoints
 from runtime.seeds import player_seed
-from runtime.session_plan import Launch, make_plan, player_target, recording
+from runtime.session_plan import Launch, check_demonstrations, make_plan, player_target, recording
 from runtime.settings.model import Editor, RunSettings
 from runtime.settings.writing import recorded_player_seeds, recorded_seed, to_yaml
 
@@ -104,6 +104,7 @@ class TrainingSession:
         """Claim the folder and start all parts. Raises TrainingErrors; nothing is left running or locked then."""
         settings = self._settings
         player_target(settings)  # a missing executable or a bad URL is said before anything is touched
+        check_demonstrations(settings)
         to = recording(settings)
         if to is not None:
             to.require_room()

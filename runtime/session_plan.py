@@ -14,6 +14,7 @@ from runtime.decisions.controller_state import ControllerOptions
 from runtime.decisions.restarts import RestartLimits
 from runtime.decisions.supervisor import SupervisorOptions
 from runtime.experience.brains import EnvId
+from runtime.experience.demonstrations import Demonstration
 from runtime.experience.lessons import Lesson, LessonPlan, criteria
 from runtime.experience.parameters import GaussianDraw, MultiRangeDraw, ParameterValue, UniformDraw
 from runtime.learner import LearnerFactory, LearnerOptions
@@ -236,6 +237,7 @@ def controller_start(launch: Launch, *, workers: int) -> ControllerStart:
         settings_for=settings.settings_for,
         is_training=is_training,
         keeps_versions=1 if is_sync else ASYNC_VERSIONS_KEPT,
+        demonstrations=DemonstrationFiles(str(Path.cwd())),
     )
     return ControllerStart(
         options=options,
@@ -244,6 +246,30 @@ def controller_start(launch: Launch, *, workers: int) -> ControllerStart:
         resume=tuple(str(each.absolute()) for each in launch.resume),
         initialize=tuple(str(each.absolute()) for each in launch.initialize),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class DemonstrationFiles:
+    """Reads demonstrations for a learner. folder: where paths that are not absolute begin."""
+
+    folder: str
+
+    def __call__(self, path: str) -> tuple[Demonstration, ...]:
+        """Those in the file or folder at `path`."""
+        from runtime.players.demonstrations import read_demonstrations  # noqa: PLC0415 - few runs have any
+
+        return read_demonstrations(Path(self.folder) / path)
+
+
+def check_demonstrations(settings: RunSettings) -> None:
+    """Reads all demonstrations that the run asks for. Raises DemonstrationError for those that cannot be read."""
+    if settings.checkpoints.inference:
+        return
+    read = DemonstrationFiles(str(Path.cwd()))
+    known = (*settings.behaviors.values(), settings.default_settings)
+    paths = {each.behavioral_cloning.demo_path for each in known if each is not None and each.behavioral_cloning}
+    for path in sorted(paths):
+        read(path)
 
 
 def environment_parameters(settings: RunSettings) -> dict[str, ParameterValue]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from runtime.experience.columns import StepBlock
 from runtime.experience.lessons import LESSON_LENGTH_MAX
 from runtime.learner import BehaviorSettings, BrainProgress, PolicyRelease, Summary
 from trainers.batches import Capacity, batch_of, capacity_for
+from trainers.bc.pretraining import Cloned, Moments, Pretraining
+from trainers.bc.samples import Samples
 from trainers.buffer import ROWS_AT_FIRST, Array, Observations, TransitionBuffer
 from trainers.content import flat_masks
 from trainers.export import acting_graph, unity_graph
@@ -30,13 +32,14 @@ from trainers.trajectories import Stream, StreamRows
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome:
-    """What an update made. statistics: losses and the rest, by name; steps: agent steps when it began."""
+    """What an update made. statistics: losses and the rest, by name; moments: of cloning, where there was any."""
 
     behavior: str
     weights: Weights
     normalizer: Normalizer
     statistics: Mapping[str, float]
     scheduled: ScheduledValues
+    moments: Moments | None = None
 
 
 class Behavior:
@@ -45,7 +48,16 @@ class Behavior:
     Arrays of weights are replaced, never changed, so that a snapshot of them stays what it was.
     """
 
-    def __init__(self, brain: BrainParameters, settings: BehaviorSettings, *, key: str, keeps_versions: int) -> None:
+    def __init__(
+        self,
+        brain: BrainParameters,
+        settings: BehaviorSettings,
+        *,
+        key: str,
+        keeps_versions: int,
+        samples: Samples | None = None,
+    ) -> None:
+        """samples: demonstrated ones, from which it learns beside its own experience."""
         self.name = brain.behavior_name
         self.brain = brain
         self.settings = settings
@@ -69,11 +81,20 @@ class Behavior:
         self.returns: deque[float] = deque(maxlen=LESSON_LENGTH_MAX)
         self.snapshots: list[PolicySnapshot] = [self._snapshot()]
         self.capacities: set[Capacity] = set()
+        self.cloning = None if samples is None else Pretraining(samples, self.shape, settings)
 
     @property
     def is_finished(self) -> bool:
         """True once `max_steps` agent steps were accepted."""
         return self.steps >= self.settings.max_steps
+
+    @property
+    def demonstration_warning(self) -> str:
+        """What the user should know of the demonstrations; empty without any, or when they are flawless."""
+        left_out = 0 if self.cloning is None else self.cloning.samples.left_out
+        return f"behavior {self.name!r}: {left_out} demonstrated actions that their masks forbid are left out" * (
+            left_out > 0
+        )
 
     @property
     def sequence_length(self) -> int:
@@ -183,6 +204,8 @@ class Behavior:
         """Compiles the update at its first capacity by running it on nothing."""
         job = self._job(self.empty_buffer())
         job()
+        if self.cloning is not None:
+            self.cloning.warm_up(self.weights.flat, self.normalizer)
         engine.give_back_memory()
 
     def begin_update(self) -> Callable[[], Outcome]:
@@ -199,6 +222,8 @@ class Behavior:
         self.in_flight = None
         _refuse_not_finite(outcome)
         self.weights, self.normalizer = outcome.weights, outcome.normalizer
+        if self.cloning is not None and outcome.moments is not None:
+            self.cloning.moments = outcome.moments
         self.version += 1
         self.snapshots = [*self.snapshots, self._snapshot()][-self._snapshots_max :]
         self.summaries.updates.append(
@@ -209,6 +234,8 @@ class Behavior:
                 "Policy/Extrinsic Value Estimate": outcome.statistics["value_estimate"],
             },
         )
+        if "pretraining_loss" in outcome.statistics:
+            self.summaries.updates[-1]["Losses/Pretraining Loss"] = outcome.statistics["pretraining_loss"]
         return self.release()
 
     def complete_buffer(self) -> TransitionBuffer:
@@ -242,6 +269,9 @@ class Behavior:
         scheduled = scheduled_values(settings.hyperparameters, steps=self.steps, max_steps=settings.max_steps)
         rng = generator(self.key, "minibatches", self.version)
         shape, snapshots_max, name = self.shape, self._snapshots_max, self.name
+        lesson = None
+        if self.cloning is not None and len(buffer):
+            lesson = self.cloning.lesson(steps=self.steps, rng=generator(self.key, "cloning", self.version))
 
         def job() -> Outcome:
             batch = batch_of(buffer, wires, settings.time_horizon)
@@ -257,15 +287,26 @@ class Behavior:
                 rng=rng,
             )
             after, statistics = engine.update_for(shape, capacity).run(weights, inputs, batch.sights)
-            return Outcome(
+            outcome = Outcome(
                 behavior=name,
                 weights=after,
                 normalizer=normalizer.merged(batch.observations[: batch.count]) if shape.normalize else normalizer,
                 statistics=statistics,
                 scheduled=scheduled,
             )
+            return outcome if lesson is None else _cloned(outcome, lesson(after.flat, normalizer))
 
         return job
+
+
+def _cloned(outcome: Outcome, cloned: Cloned) -> Outcome:
+    """The outcome after what was learned from demonstrations."""
+    return replace(
+        outcome,
+        weights=replace(outcome.weights, flat=cloned.flat),
+        statistics={**outcome.statistics, "pretraining_loss": cloned.loss},
+        moments=cloned.moments,
+    )
 
 
 def _refuse_not_finite(outcome: Outcome) -> None:

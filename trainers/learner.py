@@ -22,6 +22,7 @@ from runtime.learner import (
     UpdateJob,
     UpdateOutcome,
 )
+from trainers.bc.samples import Samples, samples_of
 from trainers.behavior import Behavior, Outcome
 from trainers.checkpoints import Checkpoint, first_loadable, write_checkpoint
 from trainers.content import check_memories, checked_observations
@@ -90,7 +91,8 @@ class PPOLearner:
         if not is_first:
             return None
         fresh = self._unknown_elsewhere(name)
-        return replace(behavior.release(), warning=f"{fresh}; it begins with random weights" if fresh else "")
+        warnings = [f"{fresh}; it begins with random weights" if fresh else "", behavior.demonstration_warning]
+        return replace(behavior.release(), warning="; ".join(filter(None, warnings)))
 
     def _make(self, brain: BrainParameters, settings: BehaviorSettings) -> Behavior:
         """A behavior, as a checkpoint has it if one was loaded that knows it."""
@@ -102,6 +104,7 @@ class PPOLearner:
             settings,
             key=behavior_key(self._options.run_seed, name),
             keeps_versions=self._options.keeps_versions,
+            samples=self._demonstrated(brain, settings),
         )
         fresh = self._unknown_elsewhere(name)
         if fresh and not self._options.is_training:
@@ -113,6 +116,18 @@ class PPOLearner:
             del self._saved[name], self._saved_arrays[name]
         self._behaviors[name] = behavior
         return behavior
+
+    def _demonstrated(self, brain: BrainParameters, settings: BehaviorSettings) -> Samples | None:
+        """What the behavior is to learn from; None when nothing was demonstrated, or nothing is learned."""
+        cloning = settings.behavioral_cloning
+        if cloning is None or not self._options.is_training:
+            return None
+        if self._options.demonstrations is None:
+            raise UsageError(
+                f"behavior {brain.behavior_name!r} is to learn from {cloning.demo_path!r}, and this learner cannot "
+                "read demonstrations. Expected LearnerOptions.demonstrations; give a function that reads them.",
+            )
+        return samples_of(self._options.demonstrations(cloning.demo_path), brain, source=cloning.demo_path)
 
     def _unknown_elsewhere(self, name: str) -> str:
         """What is to be said of a behavior that the run to take weights from does not know; else empty."""

@@ -13,6 +13,7 @@ from runtime.learner import (
     Schedule,
 )
 from runtime.settings import kinds
+from runtime.settings.cloning import read_cloning
 from runtime.settings.faults import Fault, Findings, Place
 from runtime.settings.nodes import MapNode, Node, empty_map
 from runtime.settings.sections import Section
@@ -92,7 +93,6 @@ def _read_behavior(layers: list[MapNode], key: str, findings: Findings) -> Behav
         # Its hyperparameters are not PPO's: checking them would bury the one fault that matters.
         return BehaviorSettings()
     block.refuse("self_play", f"self_play is {_NOT_YET}")
-    block.refuse("behavioral_cloning", f"behavioral_cloning is {_NOT_YET}")
     block.take("trainer_type", kinds.choice(("ppo",)), "ppo")
     positive = kinds.integer(at_least=1)
     plain = BehaviorSettings()
@@ -108,6 +108,7 @@ def _read_behavior(layers: list[MapNode], key: str, findings: Findings) -> Behav
         time_horizon=block.take("time_horizon", positive, plain.time_horizon),
         summary_freq=block.take("summary_freq", positive, plain.summary_freq),
         threaded=block.take("threaded", kinds.boolean(), plain.threaded),
+        behavioral_cloning=read_cloning(block, findings),
     )
     block.close()
     _check_sequences(settings, block, place, findings)

@@ -173,7 +173,7 @@ def _behavior(settings: BehaviorSettings) -> dict[str, Plain]:
     del content["counts_env_steps"]  # of the whole run: `runtime: steps:`
     network = content["network_settings"]
     assert isinstance(network, dict)
-    return {**content, "self_play": None, "behavioral_cloning": None}
+    return {**content, "self_play": None}
 
 
 def _env_path(target: EnvTarget) -> str | None:

@@ -107,7 +107,6 @@ def test_threaded_says_that_it_has_no_effect(tmp_path: Path) -> None:
         ("trainer_type: sac\nhyperparameters: {tau: 0.005, init_entcoef: 1.0}", "sac"),
         ("trainer_type: poca", "poca"),
         ("self_play: {save_steps: 20000}", "self_play"),
-        ("behavioral_cloning: {demo_path: x}", "behavioral_cloning"),
         ("reward_signals: {gail: {demo_path: x}}", "gail"),
         ("reward_signals: {extrinsic: {gamma: 0.9}, curiosity: {strength: 0.1}}", "curiosity"),
         ("reward_signals: {rnd: {}}", "rnd"),

@@ -1,0 +1,1 @@
+"""Behavioural cloning: demonstrations as training samples, and the update that learns from them."""
