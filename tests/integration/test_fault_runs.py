@@ -135,3 +135,20 @@ def test_a_number_that_is_finite_and_far_too_large_ends_the_run_where_it_first_h
     assert ended.code in (3, 4), ended.text
     assert re.search(r"not finite", ended.text), ended.text
     assert ended.summary["policy_version"] == {"Constant": 0}
+
+
+@pytest.mark.parametrize(
+    ("player", "behavior", "branch"),
+    [("basic", "Basic", 0), ("masked", "Masked", 0), ("masked", "Masked", 1)],
+)
+@pytest.mark.parametrize("link", ["memory", "grpc"])
+def test_c36_a_player_that_allows_nothing_in_a_branch_ends_the_run_with_environment_agent_and_branch(
+    tmp_path: Path, player: str, behavior: str, branch: int, *, link: str
+) -> None:
+    fault = f"mask:agent=0:branch={branch}@step=20"
+    ended = trained(tmp_path, f"{player}?link={link}&fault={fault}", behavior=behavior)
+    assert ended.code == 3, ended.text
+    assert ended.summary["restarts"] == {"0": 0}
+    place = f"environment 0 (incarnation 0), env step 20: brain '{behavior}', agent 0"
+    assert f"{place}: all actions of branch {branch} are masked; expected at least one allowed." in ended.text
+    assert "nan" not in ended.text.lower()

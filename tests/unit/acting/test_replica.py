@@ -167,7 +167,7 @@ def test_a_policy_without_value_gives_none() -> None:
         assert "value" not in (acted.action_info.outputs or {})
 
 
-def test_a_masked_index_is_never_chosen_whatever_the_policy_prefers() -> None:
+def test_c36_a_masked_index_is_never_chosen_in_100000_acts_of_a_policy_that_prefers_it() -> None:
     logits = np.full(212, 1e38, np.float32)
     logits[[7, 8, 9, 210]] = -1e38
     replica = PolicyReplica(0)
@@ -183,7 +183,7 @@ def test_a_masked_index_is_never_chosen_whatever_the_policy_prefers() -> None:
 
 
 @pytest.mark.parametrize("branch", [0, 1])
-def test_a_branch_without_any_allowed_index_is_the_players_fault(branch: int) -> None:
+def test_c36_a_branch_without_any_allowed_index_is_refused_with_environment_agent_and_branch(branch: int) -> None:
     replica = PolicyReplica(0)
     replica.install(onnx_update("Bot", 1, constant_graph(DISCRETE, logits=[0.0] * 212)))
     info = _moment(DISCRETE, 3, env_id=6)
@@ -196,6 +196,19 @@ def test_a_branch_without_any_allowed_index_is_the_players_fault(branch: int) ->
     with pytest.raises(PlayerContentError, match=text) as caught:
         replica.act(DISCRETE, 1, info, incarnation=2, step=9)
     assert (caught.value.env_id, caught.value.incarnation) == (6, 2)
+
+
+def test_c36_an_only_branch_with_everything_masked_is_refused_and_chooses_nothing() -> None:
+    brain = BrainParameters(BrainName("Bot"), (ObservationSpec((4,)),), ActionSpec(0, (210,)))
+    replica = PolicyReplica(0)
+    replica.install(onnx_update("Bot", 1, constant_graph(brain, logits=[3.4e38] * 210)))
+    info = _moment(brain, 1, env_id=4)
+    info = replace(info, decisions=replace(info.decisions, action_masks=np.zeros((1, 210), np.bool_)))
+    text = (
+        r"environment 4 \(incarnation 0\), brain 'Bot', step 0, agent '\$4-0': all 210 indices of branch 0 are masked"
+    )
+    with pytest.raises(PlayerContentError, match=text):
+        _act(replica, info, brain)
 
 
 def test_masks_of_the_wrong_width_are_the_players_fault() -> None:

@@ -23,14 +23,14 @@ def fault_of(folder: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize("size", ["0", "7", "-2", "12.5"])
-def test_a_memory_size_that_cannot_be_halved_is_refused_with_the_rule(tmp_path: Path, size: str) -> None:
+def test_c37_a_memory_size_that_cannot_be_halved_is_refused_with_the_rule(tmp_path: Path, size: str) -> None:
     fault = fault_of(tmp_path, behavior(f"network_settings: {{memory: {{memory_size: {size}}}}}"))
     assert "memory.memory_size" in fault
     assert "a multiple of 2 from 2 to 65536" in fault
 
 
 @pytest.mark.parametrize("memory", ["{sequence_length: 64}", "{memory_size: 8}"])
-def test_a_sequence_longer_than_a_batch_is_refused_with_the_rule(tmp_path: Path, memory: str) -> None:
+def test_c37_a_sequence_longer_than_a_batch_is_refused_with_the_rule(tmp_path: Path, memory: str) -> None:
     lines = f"hyperparameters: {{batch_size: 32}}\nnetwork_settings: {{memory: {memory}}}"
     fault = fault_of(tmp_path, behavior(lines))
     assert "sequence_length 64 is larger than batch_size 32" in fault
