@@ -20,6 +20,10 @@ from runtime.experience.brains import BrainParameters, Floats
 # onnxruntime ships no types: sessions are Any. It is imported when the first graph is loaded (0.2 s).
 Session = Any
 
+OPTIMISED_FROM_BYTES = 1 << 19
+"""From here on, and with convolutions, optimising a graph pays. A smaller one runs as fast as it was written, and
+optimising it takes longer than all its runs save until the next version comes."""
+
 _CONSTANTS = ("log_std", "sequence_length")
 _OUTPUT_RANKS = {"mean": 2, "log_std": 1, "logits": 2, "value": 2, "memory": 2, "sequence_length": 1}
 _MEMORY_IN = "memory_in"
@@ -154,6 +158,8 @@ def _open_session(body: bytes, name: str) -> Session:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.log_severity_level = 3
+    if len(body) < OPTIMISED_FROM_BYTES and b"Conv" not in body:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     refusals = (states.Fail, states.InvalidArgument, states.InvalidGraph, states.InvalidProtobuf, states.NotImplemented)
     try:
         return onnxruntime.InferenceSession(body, options, providers=["CPUExecutionProvider"])

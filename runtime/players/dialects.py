@@ -17,6 +17,7 @@ from runtime.experience.parameters import ParameterValue, drawn_value
 from runtime.players import codec, codec_gen1, handshake, handshake_gen1, replies, replies_gen1
 from runtime.players.guards import Guard, NonFinite
 from runtime.players.links import PlayerHello, PlayerReply
+from runtime.players.look_alikes import LookAlikes
 from runtime.players.places import Place
 from runtime.players.side_channels import environment_parameters
 from runtime.players.versions import GEN1_VERSIONS, Generation
@@ -41,8 +42,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One message of a player, parsed: its status, the bytes on its side channels, and itself."""
+    """One message of a player, parsed: its bytes, its status, the bytes on its side channels, and itself."""
 
+    body: bytes
     status: int
     side_channel: bytes
     message: pb1.UnityMessage | pb2.UnityMessageProto
@@ -64,6 +66,9 @@ class Dialect(Protocol):
 
     def decode(self, heard: Heard, place: Place, *, is_first: bool) -> PlayerReply:
         """The rows of a reply; is_first: to a reset. If it raises a PlayerProtocolError, nothing has changed."""
+
+    def recognise(self, body: bytes) -> PlayerReply | None:
+        """A reply that says what an earlier one said but for its numbers; None: it must be parsed and decoded."""
 
     def reset_order(self, parameters: Mapping[str, ParameterValue], *, train_mode: bool, side_channel: bytes) -> bytes:
         """The order to reset with these parameters. side_channel: records that come before them."""
@@ -94,7 +99,7 @@ class FirstDialect:
     def parse(self, body: bytes, place: Place) -> Heard:
         """The message in `body`."""
         message = codec_gen1.parse_message(body, place)
-        return Heard(message.header.status, b"", message)
+        return Heard(body, message.header.status, b"", message)
 
     def decode(self, heard: Heard, place: Place, *, is_first: bool) -> PlayerReply:
         """The rows of a reply."""
@@ -104,6 +109,11 @@ class FirstDialect:
             heard.message, self._known, guard, is_first=is_first, watches=self._reading.watches
         )
         return reply
+
+    def recognise(self, body: bytes) -> PlayerReply | None:
+        """None: every reply of this generation is read in full."""
+        del body
+        return None
 
     def reset_order(self, parameters: Mapping[str, ParameterValue], *, train_mode: bool, side_channel: bytes) -> bytes:
         """The order to reset: with all parameters, the player's own where none was given; samplers are drawn from."""
@@ -126,6 +136,7 @@ class SecondDialect:
     def __init__(self, told: pb2.UnityRLInitializationOutputProto, reading: Reading) -> None:
         self._known = codec.Known(package_version=told.package_version)
         self._reading = reading
+        self._look_alikes = LookAlikes()
 
     @property
     def brains(self) -> Mapping[str, BrainParameters]:
@@ -135,15 +146,25 @@ class SecondDialect:
     def parse(self, body: bytes, place: Place) -> Heard:
         """The message in `body`."""
         message = codec.parse_message(body, place)
-        return Heard(message.header.status, message.unity_output.rl_output.side_channel, message)
+        return Heard(body, message.header.status, message.unity_output.rl_output.side_channel, message)
 
     def decode(self, heard: Heard, place: Place, *, is_first: bool) -> PlayerReply:
         """The rows of a reply."""
         del is_first  # ends of episodes are told apart by the player
         assert isinstance(heard.message, pb2.UnityMessageProto)
         guard = Guard(place, self._reading.nonfinite)
-        reply, self._known = codec.decode_reply(heard.message, self._known, guard, plays_all=self._reading.watches)
+        before = self._known
+        reply, self._known = codec.decode_reply(heard.message, before, guard, plays_all=self._reading.watches)
+        if self._known is not before:
+            self._look_alikes.forget()
+        elif not (guard.replaced or self._known.announced or heard.side_channel):
+            self._look_alikes.learn(heard.body, reply.infos, self._known.brains)
         return reply
+
+    def recognise(self, body: bytes) -> PlayerReply | None:
+        """A reply like an earlier one."""
+        infos = self._look_alikes.read(body)
+        return None if infos is None else PlayerReply(infos=infos)
 
     def reset_order(self, parameters: Mapping[str, ParameterValue], *, train_mode: bool, side_channel: bytes) -> bytes:
         """The order to reset; how fast the game runs is among the records of the side channel."""

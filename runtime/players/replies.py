@@ -1,14 +1,14 @@
 """What we send to a player: actions, resets and the end, as the bytes of a UnityMessageProto.
 
 A message with many agents is the same few bytes per agent with other numbers in them, so the bytes of all agents are
-laid out as one table and filled by column. A few agents, and branch indices above 127, which need longer varints, take
-the library's path.
+laid out as one table and filled by column. Branch indices above 127, which need longer varints, take the library's
+path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,6 @@ Bytes = npt.NDArray[np.uint8]
 CLOSING = pb.UnityMessageProto(header=pb.HeaderProto(status=400)).SerializeToString()
 _HEADER = pb.UnityMessageProto(header=pb.HeaderProto(status=200)).SerializeToString()
 _VARINT_1_MAX = 127
-_TABLE_ROWS_MIN = 6  # below, the library is faster
 
 
 def encode_reset(side_channel: bytes = b"") -> bytes:
@@ -34,14 +33,26 @@ def encode_reset(side_channel: bytes = b"") -> bytes:
 
 def encode_step(actions: Mapping[str, Actions], side_channel: bytes = b"") -> bytes:
     """The order to step, with an action per waiting agent in the player's order; brains without rows are left out."""
+    acting = [(name, rows) for name, rows in actions.items() if len(rows.continuous)]
+    if len(acting) == 1 and not side_channel:
+        name, rows = acting[0]
+        told = _agent_actions(rows)
+        return _head(name, len(told)) + told
     parts = []
-    for name, rows in actions.items():
-        if len(rows.continuous):
-            key = name.encode()
-            parts.append(field_bytes(0x0A, field_bytes(0x0A, key) + field_bytes(0x12, _agent_actions(rows))))
+    for name, rows in acting:
+        parts.append(field_bytes(0x0A, field_bytes(0x0A, name.encode()) + field_bytes(0x12, _agent_actions(rows))))
     if side_channel:
         parts.append(field_bytes(0x2A, side_channel))
     return _HEADER + field_bytes(0x1A, field_bytes(0x0A, b"".join(parts)))
+
+
+@lru_cache(maxsize=64)
+def _head(name: str, size: int) -> bytes:
+    """What stands before `size` bytes of the actions of the one brain that acts."""
+    head = field_bytes(0x0A, name.encode()) + b"\x12" + varint(size)
+    for tag in (0x0A, 0x0A, 0x1A):
+        head = bytes([tag]) + varint(len(head) + size) + head
+    return _HEADER + head
 
 
 def require_actions(
@@ -103,37 +114,37 @@ def _require_keepsakes(name: str, rows: Actions, agents: int) -> None:
 
 def _agent_actions(rows: Actions) -> bytes:
     """The bytes of a ListAgentActionProto."""
-    continuous = np.ascontiguousarray(rows.continuous, "<f4")
-    discrete = np.ascontiguousarray(rows.discrete, np.int32)
-    count, floats = continuous.shape
-    branches = discrete.shape[1]
-    is_long = discrete.size > 0 and int(np.maximum.reduce(discrete.view(np.uint32), axis=None)) > _VARINT_1_MAX
-    if not is_long and not floats and branches == 1:
-        return _choices()[discrete[:, 0]].tobytes()
-    if is_long or count < _TABLE_ROWS_MIN:
+    continuous, discrete = rows.continuous, rows.discrete
+    floats, branches = continuous.shape[1], discrete.shape[1]
+    is_long = branches and int(np.maximum.reduce(discrete.view(np.uint32), axis=None)) > _VARINT_1_MAX
+    if is_long:
         return _agent_actions_one_by_one(rows)
-    return bytes_table(continuous, discrete).tobytes()
+    if not floats and branches == 1:
+        return _choices().take(discrete[:, 0], axis=0).tobytes()
+    return _table(continuous, discrete)
 
 
-def bytes_table(continuous: npt.NDArray[np.float32], discrete: Ints) -> Bytes:
-    """uint8 (n, length): the bytes of each agent's action, with indices up to 127."""
+def _table(continuous: npt.NDArray[np.float32], discrete: Ints) -> bytes:
+    """The bytes of each agent's action, one after the other, with indices up to 127."""
     count, floats = continuous.shape
-    branches = discrete.shape[1]
-    template, deprecated_at, continuous_at, discrete_at = _layout(floats, branches)
-    table = np.empty((count, len(template)), np.uint8)
-    table[:] = template
-    numbers = np.concatenate([continuous, discrete.astype("<f4")], axis=1)
-    table[:, deprecated_at : deprecated_at + 4 * (floats + branches)] = bytes_of(numbers)
-    table[:, continuous_at : continuous_at + 4 * floats] = bytes_of(continuous)
-    table[:, discrete_at : discrete_at + branches] = discrete
-    return table
+    template, fields = _layout(floats, discrete.shape[1])
+    block = bytearray(template * count)
+    rows = np.frombuffer(block, fields)
+    if floats:
+        rows["continuous"] = continuous
+        rows["deprecated"][:, :floats] = continuous
+    if discrete.shape[1]:
+        rows["discrete"] = discrete
+        rows["deprecated"][:, floats:] = discrete
+    return bytes(block)
 
 
 @cache
 def _choices() -> Bytes:
     """An agent's bytes for each index of a single branch, a row for each: most players have no other action."""
     discrete = np.arange(_VARINT_1_MAX + 1, dtype=np.int32)[:, None]
-    return bytes_table(np.zeros((len(discrete), 0), "<f4"), discrete)
+    table = _table(np.zeros((len(discrete), 0), "<f4"), discrete)
+    return np.frombuffer(table, np.uint8).reshape(len(discrete), -1)
 
 
 def bytes_of(numbers: npt.NDArray[np.float32]) -> Bytes:
@@ -142,18 +153,27 @@ def bytes_of(numbers: npt.NDArray[np.float32]) -> Bytes:
 
 
 @cache
-def _layout(floats: int, branches: int) -> tuple[Bytes, int, int, int]:
-    """One agent's bytes with all numbers 0, and where deprecated, continuous and discrete numbers start in them."""
+def _layout(floats: int, branches: int) -> tuple[bytes, np.dtype[np.void]]:
+    """One agent's bytes with all numbers 0, and the fields that lie in them."""
     body = b""
-    starts = []
-    for tag, size in ((0x0A, 4 * (floats + branches)), (0x32, 4 * floats), (0x3A, branches)):
-        if size:
-            body += bytes([tag]) + varint(size)
-        starts.append(len(body))
-        body += bytes(size)
+    fields: dict[str, tuple[str, int]] = {}
+    for name, tag, count, kind, width in (
+        ("deprecated", 0x0A, floats + branches, "<f4", 4),
+        ("continuous", 0x32, floats, "<f4", 4),
+        ("discrete", 0x3A, branches, "u1", 1),
+    ):
+        if count:
+            body += bytes([tag]) + varint(count * width)
+            fields[name] = f"({count},){kind}", len(body)
+            body += bytes(count * width)
     head = b"\x0a" + varint(len(body))
-    deprecated, continuous, discrete = (start + len(head) for start in starts)
-    return np.frombuffer(head + body, np.uint8), deprecated, continuous, discrete
+    places = {
+        "names": list(fields),
+        "formats": [kind for kind, _ in fields.values()],
+        "offsets": [len(head) + at for _, at in fields.values()],
+        "itemsize": len(head) + len(body),
+    }
+    return head + body, np.dtype(places)  # type: ignore[call-overload] # the stubs know no such dictionary
 
 
 def _agent_actions_one_by_one(rows: Actions) -> bytes:
