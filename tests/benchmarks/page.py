@@ -187,7 +187,7 @@ def page(document: Mapping[str, Any]) -> str:  # JSON
     results = results_of(document)
     parts = [
         f"# Performance\n\n{INTRODUCTION}",
-        _machine(document),
+        machine_table(document),
         _targets(results),
         *(_section(results, section, title) for section, title in TITLES.items()),
     ]
@@ -196,9 +196,10 @@ def page(document: Mapping[str, Any]) -> str:  # JSON
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _machine(document: Mapping[str, Any]) -> str:  # JSON
+def machine_table(document: Mapping[str, Any]) -> str:  # JSON
+    """What machine it was measured on, and when."""
     rows = [("measured", ", ".join(document["when"])), *document["machine"].items()]
-    return "## Machine\n\n" + _table(("", ""), rows)
+    return "## Machine\n\n" + table(("", ""), rows)
 
 
 def _targets(results: Results) -> str:
@@ -207,7 +208,7 @@ def _targets(results: Results) -> str:
         for each in TARGETS
         for value in (reached(results, each),)
     ]
-    return "## Goals\n\n" + _table(("what", "goal", "measured", ""), rows)
+    return "## Goals\n\n" + table(("what", "goal", "measured", ""), rows)
 
 
 def reached(results: Results, target: Target) -> float | None:
@@ -242,14 +243,15 @@ def _section(results: Results, section: str, title: str) -> str:
         for (its, case, side, figure), values in results.values.items()
         if its == section
     ]
-    return f"## {title}\n\n" + _table(("case", "side", "figure", "median", "range", "rounds"), rows) if rows else ""
+    return f"## {title}\n\n" + table(("case", "side", "figure", "median", "range", "rounds"), rows) if rows else ""
 
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 

@@ -33,7 +33,11 @@ WARM_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What both trainers are given to do. more: behavior settings besides the usual ones."""
+    """What both trainers are given to do.
+
+    more: behavior settings besides the usual ones. whole: the whole configuration instead. limit_s: a run that takes
+    longer is ended, and not measured.
+    """
 
     scene: str
     envs: int
@@ -41,9 +45,14 @@ class Work:
     max_steps: int
     summary_freq: int
     more: Mapping[str, Any] = field(default_factory=dict)  # YAML
+    whole: Mapping[str, Any] | None = None  # YAML
+    seed: int = 1
+    limit_s: float = RUN_S_MAX
 
     def document(self) -> dict[str, Any]:  # YAML
         """The configuration file."""
+        if self.whole is not None:
+            return dict(self.whole)
         settings: dict[str, Any] = {
             "trainer_type": "ppo",
             "hyperparameters": {"batch_size": 64, "buffer_size": 640, "learning_rate": 3e-4},
@@ -90,8 +99,8 @@ def run_ours(work: Work, folder: Path, *flags: str, url: str = "", sampled: bool
     config = _write(work, folder)
     env = f"fake:{work.scene}?agents={work.agents}{url}"
     command = [sys.executable, "-m", "runtime.train", str(config), "--env", env, "--num-envs", str(work.envs)]
-    command += ["--run-id", "b", "--seed", "1", *flags]
-    return _run(command, folder, sampled=sampled)
+    command += ["--run-id", "b", "--seed", str(work.seed), *flags]
+    return _run(command, folder, sampled=sampled, limit_s=work.limit_s)
 
 
 def peer_trainer() -> str:
@@ -109,9 +118,9 @@ def run_peer(work: Work, folder: Path, *, sampled: bool = False) -> Progress:
     player = folder / "player.x86_64"
     install(from_options(work.scene, [("agents", str(work.agents))], None), player)
     command = [python, "-m", "mlagents.trainers.learn", str(config), "--env", str(player.with_suffix(""))]
-    command += ["--num-envs", str(work.envs), "--run-id", "b", "--seed", "1", "--no-graphics", "--torch-device", "cpu"]
-    command += ["--base-port", str(free_port(work.envs))]
-    return _run(command, folder, sampled=sampled)
+    command += ["--num-envs", str(work.envs), "--run-id", "b", "--seed", str(work.seed)]
+    command += ["--no-graphics", "--torch-device", "cpu", "--base-port", str(free_port(work.envs))]
+    return _run(command, folder, sampled=sampled, limit_s=work.limit_s)
 
 
 def _write(work: Work, folder: Path) -> Path:
@@ -120,14 +129,14 @@ def _write(work: Work, folder: Path) -> Path:
     return config
 
 
-def _run(command: Sequence[str], folder: Path, *, sampled: bool) -> Progress:
+def _run(command: Sequence[str], folder: Path, *, sampled: bool, limit_s: float) -> Progress:
     progress = Progress()
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     began = time.monotonic()
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
-        deadline = threading.Timer(RUN_S_MAX, process.kill)
+        deadline = threading.Timer(limit_s, process.kill)
         deadline.start()
         has_ended = threading.Event()
         watch = threading.Thread(target=_sample, args=(process, progress, has_ended), daemon=True)
