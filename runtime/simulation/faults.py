@@ -14,6 +14,7 @@ from runtime.messages import (
     RestartPlayersRequest,
     StartWorker,
     Status,
+    StepGrant,
     WorkerAlive,
 )
 from runtime.simulation.engine import Seat
@@ -205,12 +206,24 @@ class FaultMaker:
         return [(place, seat) for place in self._alive("worker") for seat in place.seats if seat.player.is_alive]
 
     def _player(self, luck: float) -> bool:
+        """A player dies; half the time a grant that is under way to it comes again after that."""
         seats = self._seats()
         if not seats:
             return False
-        place, seat = seats[int(luck * len(seats))]
+        index, rest = divmod(luck * len(seats), 1.0)
+        place, seat = seats[int(index)]
+        if rest < 0.5:
+            self._repeat_grant(place, 2 * rest)
         self._world.lose_player(seat, place)
         return True
+
+    def _repeat_grant(self, place: Place, luck: float) -> None:
+        """A grant that is under way to this worker comes a second time, when it may be about a player of the past."""
+        for link in place.incoming:
+            for item in link.queue:
+                if item[3] and isinstance(item[1], StepGrant):
+                    self._world.scheduler.at(0.3 * luck, self._send_again, link, item)
+                    return
 
     def _hang(self, luck: float) -> bool:
         seats = self._seats()

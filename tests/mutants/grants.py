@@ -57,9 +57,9 @@ GRANTS: tuple[Mutant, ...] = (
     mutant(
         "reset_id_of_its_own",
         "the controller remembers another reset than it asked for",
-        "controller",
-        'record = replace(record, state="resetting", reset_id=0,',
-        'record = replace(record, state="resetting", reset_id=1,',
+        "curricula",
+        "        reset_id=record.reset_id,\n",
+        "        reset_id=record.reset_id + 1,\n",
     ),
     mutant(
         "first_rows_twice",
