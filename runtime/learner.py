@@ -17,6 +17,7 @@ from runtime.experience.columns import StepBlock
 from runtime.experience.demonstrations import Demonstration
 
 Schedule = Literal["constant", "linear"]
+TrainerType = Literal["ppo", "offline_bc", "online_bc"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,28 +74,34 @@ class RewardSignalSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloningSettings:
-    """Learning from demonstrations after each update; keys and defaults as in ML-Agents' `behavioral_cloning`.
+    """Learning from demonstrations; keys and defaults as in ML-Agents, today's and that of 2019.
 
-    demo_path: a `.demo` file or a folder of them. strength: times the learning rate. steps: in which the learning rate
-    falls to 0; 0 = it stays. batch_size, num_epoch: None for those of the trainer. samples_per_update: 0 = all.
+    demo_path: a `.demo` file or a folder of them; not of `online_bc`. After each update of `ppo`: strength, times the
+    learning rate; steps, in which the learning rate falls to 0 (0 = it stays); batch_size and num_epoch, None for those
+    of the trainer; samples_per_update, 0 = all. Of `offline_bc` and `online_bc`: batches_per_epoch, minibatches of an
+    update. Of `online_bc` alone: brain_to_imitate, which the player plays.
     """
 
-    demo_path: str
+    demo_path: str = ""
     strength: float = 1.0
     steps: int = 0
     batch_size: int | None = None
     num_epoch: int | None = None
     samples_per_update: int = 0
+    batches_per_epoch: int = 10
+    brain_to_imitate: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BehaviorSettings:
     """All settings of one behavior. max_steps, summary_freq and checkpoint_interval count agent steps.
 
-    counts_env_steps: they count env steps of the whole run, as in files of ML-Agents 0.8 to 0.15.
+    counts_env_steps: they count env steps of the whole run, as in files of ML-Agents 0.8 to 0.15. trainer_type: with
+    `offline_bc` and `online_bc` an update is due after each `time_horizon` agent steps, and learns from demonstrations
+    alone.
     """
 
-    trainer_type: Literal["ppo"] = "ppo"
+    trainer_type: TrainerType = "ppo"
     hyperparameters: PPOHyperparameters = PPOHyperparameters()
     network_settings: NetworkSettings = NetworkSettings()
     reward_signals: Mapping[str, RewardSignalSettings] = field(

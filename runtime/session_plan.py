@@ -262,13 +262,17 @@ class DemonstrationFiles:
 
 
 def check_demonstrations(settings: RunSettings) -> None:
-    """Reads all demonstrations that the run asks for. Raises DemonstrationError for those that cannot be read."""
+    """Reads all demonstrations that the run asks for. Raises DemonstrationError for those that cannot be read.
+
+    Those of `default_settings:` beside named behaviors may be needed by nobody: they are read when a behavior is
+    announced.
+    """
     if settings.checkpoints.inference:
         return
     read = DemonstrationFiles(str(Path.cwd()))
-    known = (*settings.behaviors.values(), settings.default_settings)
+    known = tuple(settings.behaviors.values()) or (settings.default_settings,)
     paths = {each.behavioral_cloning.demo_path for each in known if each is not None and each.behavioral_cloning}
-    for path in sorted(paths):
+    for path in sorted(filter(None, paths)):
         read(path)
 
 

@@ -15,7 +15,7 @@ from runtime.experience.lessons import LESSON_LENGTH_MAX
 from runtime.learner import BehaviorSettings, BrainProgress, PolicyRelease, Summary
 from trainers.batches import Capacity, batch_of, capacity_for
 from trainers.bc.pretraining import Cloned, Moments, Pretraining
-from trainers.bc.samples import Samples
+from trainers.bc.samples import Samples, left_out_warning
 from trainers.buffer import ROWS_AT_FIRST, Array, Observations, TransitionBuffer
 from trainers.content import flat_masks
 from trainers.export import acting_graph, unity_graph
@@ -69,6 +69,7 @@ class Behavior:
         self.version = 0
         self.steps = 0
         self.period = 0
+        self.since_update = 0
         self.wires: list[str] = [brain.brain_name]
         # One more than may arrive: an action may be under way while an update is made.
         self._snapshots_max = keeps_versions + 1
@@ -84,6 +85,11 @@ class Behavior:
         self.cloning = None if samples is None else Pretraining(samples, self.shape, settings)
 
     @property
+    def keeps_experience(self) -> bool:
+        """True where agent steps are kept to learn from."""
+        return True
+
+    @property
     def is_finished(self) -> bool:
         """True once `max_steps` agent steps were accepted."""
         return self.steps >= self.settings.max_steps
@@ -91,10 +97,7 @@ class Behavior:
     @property
     def demonstration_warning(self) -> str:
         """What the user should know of the demonstrations; empty without any, or when they are flawless."""
-        left_out = 0 if self.cloning is None else self.cloning.samples.left_out
-        return f"behavior {self.name!r}: {left_out} demonstrated actions that their masks forbid are left out" * (
-            left_out > 0
-        )
+        return "" if self.cloning is None else left_out_warning(self.name, self.cloning.samples)
 
     @property
     def sequence_length(self) -> int:
@@ -120,7 +123,8 @@ class Behavior:
             identity = (self.wires.index(wire), int(block.env_id), int(block.incarnation))
             stream = self.streams[wire, block.env_id] = Stream(identity)
         is_kept = is_training and not self.is_finished
-        count, finished = stream.take(rows, self.buffer if is_kept else None)
+        count, finished = stream.take(rows, self.buffer if is_kept and self.keeps_experience else None)
+        self.since_update += count if is_kept else 0
         if not self.settings.counts_env_steps:
             self.steps += count
         for episode in finished:
@@ -215,17 +219,12 @@ class Behavior:
         taken, self.buffer = self.buffer, self.empty_buffer()
         self.in_flight = taken
         self.period += 1
+        self.since_update = 0
         return self._job(taken)
 
     def finish_update(self, outcome: Outcome) -> PolicyRelease:
         """Installs the outcome as the next version. Raises LearnerError when it is not finite."""
-        self.in_flight = None
-        _refuse_not_finite(outcome)
-        self.weights, self.normalizer = outcome.weights, outcome.normalizer
-        if self.cloning is not None and outcome.moments is not None:
-            self.cloning.moments = outcome.moments
-        self.version += 1
-        self.snapshots = [*self.snapshots, self._snapshot()][-self._snapshots_max :]
+        self.install(outcome)
         self.summaries.updates.append(
             {
                 "Losses/Policy Loss": outcome.statistics["policy_loss"],
@@ -237,6 +236,16 @@ class Behavior:
         if "pretraining_loss" in outcome.statistics:
             self.summaries.updates[-1]["Losses/Pretraining Loss"] = outcome.statistics["pretraining_loss"]
         return self.release()
+
+    def install(self, outcome: Outcome) -> None:
+        """Takes the outcome's weights as the next version. Raises LearnerError when it is not finite."""
+        self.in_flight = None
+        _refuse_not_finite(outcome)
+        self.weights, self.normalizer = outcome.weights, outcome.normalizer
+        if self.cloning is not None and outcome.moments is not None:
+            self.cloning.moments = outcome.moments
+        self.version += 1
+        self.snapshots = [*self.snapshots, self._snapshot()][-self._snapshots_max :]
 
     def complete_buffer(self) -> TransitionBuffer:
         """A copy of all experience that no finished update has used, open trajectories bootstrapped; for a save."""

@@ -22,6 +22,7 @@ from runtime.learner import (
     UpdateJob,
     UpdateOutcome,
 )
+from trainers.bc.behavior import CloningBehavior
 from trainers.bc.samples import Samples, samples_of
 from trainers.behavior import Behavior, Outcome
 from trainers.checkpoints import Checkpoint, first_loadable, write_checkpoint
@@ -99,7 +100,8 @@ class PPOLearner:
         name = brain.behavior_name
         refuse_unsupported(brain, settings)
         self._refuse_beyond_memory(brain, settings)
-        behavior = Behavior(
+        make = Behavior if settings.trainer_type == "ppo" else CloningBehavior
+        behavior = make(
             brain,
             settings,
             key=behavior_key(self._options.run_seed, name),
@@ -122,6 +124,11 @@ class PPOLearner:
         cloning = settings.behavioral_cloning
         if cloning is None or not self._options.is_training:
             return None
+        if not cloning.demo_path:
+            raise UsageError(
+                f"behavior {brain.behavior_name!r}: {settings.trainer_type} needs a demo_path under "
+                "behavioral_cloning; expected a .demo file, or a folder of them. Add a block for the behavior.",
+            )
         if self._options.demonstrations is None:
             raise UsageError(
                 f"behavior {brain.behavior_name!r} is to learn from {cloning.demo_path!r}, and this learner cannot "

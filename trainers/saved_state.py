@@ -75,6 +75,7 @@ def behavior_state(behavior: Behavior) -> dict[str, Any]:
         "version": behavior.version,
         "steps": behavior.steps,
         "period": behavior.period,
+        "since_update": behavior.since_update,
         "adam_steps": behavior.weights.steps,
         "normalizer_count": behavior.normalizer.count,
         "snapshots": [[each.version, each.normalizer.count] for each in behavior.snapshots],
@@ -127,6 +128,7 @@ def restore_behavior(behavior: Behavior, state: State, arrays: Mapping[str, Arra
         _whole(state, "adam_steps"),
     )
     behavior.version, behavior.steps, behavior.period = (_whole(state, name) for name in ("version", "steps", "period"))
+    behavior.since_update = state.get("since_update", 0)
     behavior.snapshots = [
         PolicySnapshot(
             version,

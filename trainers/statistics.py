@@ -133,8 +133,9 @@ class SummaryWriter:
         values = {"Is Training": float(is_training)}
         if is_training:
             values["Policy/Learning Rate"] = scheduled.learning_rate
-            values["Policy/Epsilon"] = scheduled.epsilon
-            values["Policy/Beta"] = scheduled.beta
+            if settings.trainer_type == "ppo":
+                values["Policy/Epsilon"] = scheduled.epsilon
+                values["Policy/Beta"] = scheduled.beta
         for tag in sorted({tag for update in self.updates for tag in update}):
             values[tag] = float(np.mean([update[tag] for update in self.updates if tag in update]))
         self.updates = []

@@ -11,9 +11,10 @@ from runtime.learner import (
     PPOHyperparameters,
     RewardSignalSettings,
     Schedule,
+    TrainerType,
 )
 from runtime.settings import kinds
-from runtime.settings.cloning import read_cloning
+from runtime.settings.cloning import CLONING_TRAINERS, TRAINERS, read_cloning, read_cloning_hyperparameters
 from runtime.settings.faults import Fault, Findings, Place
 from runtime.settings.nodes import MapNode, Node, empty_map
 from runtime.settings.sections import Section
@@ -56,7 +57,7 @@ BEHAVIOR_KEYS: Final = frozenset(
 def read_behaviors(root: Section, findings: Findings) -> tuple[dict[str, BehaviorSettings], BehaviorSettings | None]:
     """The blocks under `behaviors:` by name, and those of `default_settings:`; None when that is absent or null."""
     defaults = root.child_layers("default_settings")
-    default_settings = _read_behavior(defaults, "default_settings", findings) if defaults else None
+    default_settings = _read_behavior(defaults, "default_settings", findings, is_default=True) if defaults else None
     behaviors: dict[str, BehaviorSettings] = {}
     blocks = root.child_layers("behaviors")
     section = Section(blocks, findings)
@@ -85,7 +86,9 @@ def _is_behavior(key: str, node: Node) -> bool:
     return isinstance(node, MapNode) and (key not in _BLOCKS or bool(BEHAVIOR_KEYS & node.entries.keys()))
 
 
-def _read_behavior(layers: list[MapNode], key: str, findings: Findings) -> BehaviorSettings:
+def _read_behavior(
+    layers: list[MapNode], key: str, findings: Findings, *, is_default: bool = False
+) -> BehaviorSettings:
     block = Section(layers, findings)
     place = layers[-1].place if layers else Place(None, 0, key)
     is_later = [block.refuse_value("trainer_type", name, f"is {_NOT_YET}, or use ppo") for name in _LATER_TRAINERS]
@@ -93,11 +96,12 @@ def _read_behavior(layers: list[MapNode], key: str, findings: Findings) -> Behav
         # Its hyperparameters are not PPO's: checking them would bury the one fault that matters.
         return BehaviorSettings()
     block.refuse("self_play", f"self_play is {_NOT_YET}")
-    block.take("trainer_type", kinds.choice(("ppo",)), "ppo")
+    trainer = block.take("trainer_type", kinds.choice(TRAINERS), "ppo")
     positive = kinds.integer(at_least=1)
     plain = BehaviorSettings()
     settings = BehaviorSettings(
-        hyperparameters=_read_hyperparameters(block.child("hyperparameters"), place, findings),
+        trainer_type=trainer,
+        hyperparameters=_read_hyperparameters(block.child("hyperparameters"), trainer, place, findings),
         network_settings=_read_network(block.child("network_settings")),
         reward_signals=_read_signals(block, findings),
         init_path=block.take("init_path", kinds.optional(kinds.text("a path")), None),
@@ -108,7 +112,7 @@ def _read_behavior(layers: list[MapNode], key: str, findings: Findings) -> Behav
         time_horizon=block.take("time_horizon", positive, plain.time_horizon),
         summary_freq=block.take("summary_freq", positive, plain.summary_freq),
         threaded=block.take("threaded", kinds.boolean(), plain.threaded),
-        behavioral_cloning=read_cloning(block, findings),
+        behavioral_cloning=read_cloning(block, trainer, None if is_default else place, findings),
     )
     block.close()
     _check_sequences(settings, block, place, findings)
@@ -116,7 +120,9 @@ def _read_behavior(layers: list[MapNode], key: str, findings: Findings) -> Behav
     return settings
 
 
-def _read_hyperparameters(block: Section, owner: Place, findings: Findings) -> PPOHyperparameters:
+def _read_hyperparameters(block: Section, trainer: TrainerType, owner: Place, findings: Findings) -> PPOHyperparameters:
+    if trainer in CLONING_TRAINERS:
+        return read_cloning_hyperparameters(block, trainer, findings)
     positive, schedule, plain = kinds.integer(at_least=1), kinds.choice(SCHEDULES), PPOHyperparameters()
     for key in _SAC_KEYS:
         block.refuse(key, f"{key} belongs to the trainer sac, which is not supported yet; remove it")
@@ -222,7 +228,7 @@ def _read_signals(block: Section, findings: Findings) -> dict[str, RewardSignalS
 
 def _warn_of_oddities(settings: BehaviorSettings, horizon: Place, threaded: Place, findings: Findings) -> None:
     buffer_size = settings.hyperparameters.buffer_size
-    if settings.time_horizon > buffer_size:
+    if settings.time_horizon > buffer_size and settings.trainer_type not in CLONING_TRAINERS:
         findings.note(
             f"{horizon}: time_horizon {settings.time_horizon} is larger than buffer_size {buffer_size}; "
             "each update cuts the trajectories first",

@@ -1,34 +1,116 @@
-"""Reads the block `behavioral_cloning:` of a behavior."""
+"""Reads what behaviors learn from demonstrations: beside rewards (`ppo`), or alone (`offline_bc`, `online_bc`)."""
 
 from __future__ import annotations
 
-from runtime.learner import CloningSettings
+from collections.abc import Collection, Iterable
+from dataclasses import fields
+from typing import Final, TypedDict
+
+from runtime.learner import CloningSettings, PPOHyperparameters, TrainerType
 from runtime.settings import kinds
-from runtime.settings.faults import Fault, Findings
+from runtime.settings.faults import Fault, Findings, Place
+from runtime.settings.kinds import Kind
 from runtime.settings.sections import Section
 
+TRAINERS: Final[tuple[TrainerType, ...]] = ("ppo", "offline_bc", "online_bc")
+CLONING_TRAINERS: Final = frozenset({"offline_bc", "online_bc"})
+CLONING_HYPERPARAMETERS: Final = ("batch_size", "learning_rate", "learning_rate_schedule")
+"""What those that learn from demonstrations alone have of PPO's; `online_bc` has `buffer_size` too."""
+_ALL_CLONING: Final = tuple(each.name for each in fields(CloningSettings))
+_ALL_HYPERPARAMETERS: Final = tuple(each.name for each in fields(PPOHyperparameters))
+_FILE: Final = "a .demo file, or a folder of them"
+_BRAIN: Final = "the name of a brain that the player plays"
 
-def read_cloning(behavior: Section, findings: Findings) -> CloningSettings | None:
-    """What PPO learns from demonstrations beside rewards; None without the block."""
-    block, place = behavior.child("behavioral_cloning"), behavior.place("behavioral_cloning")
-    positive = kinds.optional(kinds.integer(at_least=1))
+
+def hyperparameter_keys(trainer: TrainerType) -> tuple[str, ...]:
+    """The keys under `hyperparameters:` of a trainer that learns from demonstrations alone."""
+    return (*CLONING_HYPERPARAMETERS, "buffer_size") if trainer == "online_bc" else CLONING_HYPERPARAMETERS
+
+
+def cloning_keys(trainer: TrainerType) -> tuple[str, ...]:
+    """The keys under `behavioral_cloning:` of a trainer."""
+    if trainer == "ppo":
+        return ("demo_path", "strength", "steps", "batch_size", "num_epoch", "samples_per_update")
+    return ("demo_path" if trainer == "offline_bc" else "brain_to_imitate", "batches_per_epoch")
+
+
+def read_cloning(
+    behavior: Section, trainer: TrainerType, owner: Place | None, findings: Findings
+) -> CloningSettings | None:
+    """The block `behavioral_cloning:`; None without one, which only `ppo` can do without.
+
+    owner: the behavior; None for `default_settings:`, where each behavior may add what to learn from.
+    """
+    block, plain = behavior.child("behavioral_cloning"), CloningSettings()
+    positive = kinds.integer(at_least=1)
+
+    def take(key: str, kind: Kind[int], default: int) -> int:
+        return block.take(key, kind, default) if key in cloning_keys(trainer) else default
+
     read = CloningSettings(
-        demo_path=take_demo_path(block),
-        strength=block.take("strength", kinds.number(at_least=0), 1.0),
-        steps=block.take("steps", kinds.integer(at_least=0), 0),
-        batch_size=block.take("batch_size", positive, None),
-        num_epoch=block.take("num_epoch", positive, None),
-        samples_per_update=block.take("samples_per_update", kinds.integer(at_least=0), 0),
+        demo_path=block.take("demo_path", kinds.text(_FILE), "") if trainer != "online_bc" else "",
+        brain_to_imitate=block.take("brain_to_imitate", kinds.text(_BRAIN), "") if trainer == "online_bc" else "",
+        batches_per_epoch=take("batches_per_epoch", positive, plain.batches_per_epoch),
+        samples_per_update=take("samples_per_update", kinds.integer(at_least=0), plain.samples_per_update),
+        steps=take("steps", kinds.integer(at_least=0), plain.steps),
+        **(_passes(block) if trainer == "ppo" else _Passes()),
     )
+    _leave(block, _ALL_CLONING, cloning_keys(trainer), trainer, findings)
     block.close()
-    if place is None or behavior.is_null("behavioral_cloning"):
+    if trainer == "ppo" and behavior.is_null("behavioral_cloning"):
         return None
-    if not read.demo_path and block.is_good("demo_path"):
-        problem = "there is no demo_path to learn from"
-        findings.add(Fault(place=place, problem=problem, allowed="a .demo file, or a folder of them"))
+    missing, allowed = ("demo_path", _FILE) if trainer != "online_bc" else ("brain_to_imitate", _BRAIN)
+    if owner is not None and not getattr(read, missing) and block.is_good(missing):
+        place = behavior.place("behavioral_cloning") or behavior.place("trainer_type") or owner
+        problem = f"there is no {missing} to learn from"
+        if behavior.place("behavioral_cloning") is None:
+            problem += " (under behavioral_cloning)"
+        findings.add(Fault(place=place, problem=problem, allowed=allowed))
     return read
 
 
-def take_demo_path(block: Section) -> str:
-    """The value of `demo_path`, empty where there is none."""
-    return block.take("demo_path", kinds.text("a .demo file, or a folder of them"), "")
+def read_cloning_hyperparameters(block: Section, trainer: TrainerType, findings: Findings) -> PPOHyperparameters:
+    """The block `hyperparameters:` of `offline_bc` and `online_bc`, with the defaults of 2019.
+
+    buffer_size: of `online_bc`, the demonstrated samples that are kept, the newest ones. Values are not learned, so the
+    network has one trunk.
+    """
+    positive, is_online = kinds.integer(at_least=1), trainer == "online_bc"
+    batch_size = block.take("batch_size", positive, 64)
+    read = PPOHyperparameters(
+        batch_size=batch_size,
+        buffer_size=block.take("buffer_size", positive, 10_240) if is_online else batch_size,
+        learning_rate=block.take("learning_rate", kinds.number(above=0), 3.0e-4),
+        learning_rate_schedule=block.take("learning_rate_schedule", kinds.choice(("constant", "linear")), "constant"),
+        shared_critic=True,
+    )
+    _leave(block, _ALL_HYPERPARAMETERS, hyperparameter_keys(trainer), trainer, findings)
+    block.close()
+    return read
+
+
+def _leave(
+    block: Section, known: Iterable[str], taken: Collection[str], trainer: TrainerType, findings: Findings
+) -> None:
+    """Allows the keys of other trainers, which may stand in `default_settings:`, and says that they do nothing."""
+    idle = [key for key in known if key not in taken]
+    for key in idle:
+        block.ignore(key)
+    found = [(key, place) for key in idle if (place := block.place(key)) is not None]
+    if found:
+        findings.note(f"{found[0][1]}: {', '.join(key for key, _ in found)}: no effect with trainer_type {trainer}")
+
+
+class _Passes(TypedDict, total=False):
+    strength: float
+    batch_size: int | None
+    num_epoch: int | None
+
+
+def _passes(block: Section) -> _Passes:
+    positive = kinds.optional(kinds.integer(at_least=1))
+    return {
+        "strength": block.take("strength", kinds.number(at_least=0), 1.0),
+        "batch_size": block.take("batch_size", positive, None),
+        "num_epoch": block.take("num_epoch", positive, None),
+    }

@@ -7,11 +7,12 @@ it was written, so that faults are told in the words of the user's file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from runtime.settings import kinds
+from runtime.settings.cloning import CLONING_TRAINERS
 from runtime.settings.faults import Fault, Findings, Place, listed, nearest
 from runtime.settings.nodes import MapNode, Node, Scalar, described, empty_map
 
@@ -42,6 +43,8 @@ _OTHERS: Final = (
 # The trainer filled these in by itself; files may hold them, and nobody reads them.
 _FILLED_IN: Final = ("summary_path", "model_path", "run_id")
 _CLONING: Final = ("demo_path", "batches_per_epoch", "brain_to_imitate")
+# What the trainers that learn from demonstrations alone had of the others' keys.
+_CLONING_HYPER: Final = ("batch_size", "learning_rate")
 KEYS: Final = frozenset({*_HYPER, *_NETWORK, *_PLAIN, *_CURIOSITY, *_OTHERS, *_FILLED_IN, *_CLONING})
 # By these a block is known as one of that time: today they stand elsewhere, or nowhere.
 TELLING_KEYS: Final = KEYS - {*_PLAIN, "reward_signals"}
@@ -55,6 +58,7 @@ SHIPPED: Final[Mapping[str, str]] = {
     "curiosity_enc_size": "128",
     "gamma": "0.99",
 }
+SHIPPED_CLONING: Final[Mapping[str, str]] = {**SHIPPED, "sequence_length": "32"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +91,13 @@ def translate(root: MapNode, findings: Findings) -> EraBehaviors:
         block = None if name == DEFAULT else _resolved(root, name, findings)
         if block is not None:
             place = root.keys[name]
-            layers = (*_shipped(place), *_entries(defaults), *_entries(block))
-            entries[name] = _translated(layers, place, findings)
+            layers = (*_entries(defaults), *_entries(block))
+            entries[name] = _translated((*_shipped(place, layers), *layers), place, findings)
     default = None
     if defaults is not None:
         place = root.keys[DEFAULT]
-        default = _translated((*_shipped(place), *_entries(defaults)), place, findings)
+        layers = tuple(_entries(defaults))
+        default = _translated((*_shipped(place, layers), *layers), place, findings)
     keys = {name: root.keys[name] for name in entries}
     return EraBehaviors(behaviors=MapNode(root.place, entries, keys), default=default)
 
@@ -136,8 +141,14 @@ def _cycle_of(root: MapNode, names: list[str]) -> Fault:
 Entry = tuple[str, Node, Place]
 
 
-def _shipped(place: Place) -> Iterator[Entry]:
-    for key, text in SHIPPED.items():
+def _trainer_of(layers: Iterable[Entry]) -> str:
+    nodes = {key: node for key, node, _ in layers}
+    trainer = nodes.get("trainer")
+    return trainer.text if isinstance(trainer, Scalar) else "ppo"
+
+
+def _shipped(place: Place, layers: Iterable[Entry]) -> Iterator[Entry]:
+    for key, text in (SHIPPED_CLONING if _trainer_of(layers) in CLONING_TRAINERS else SHIPPED).items():
         at = Place(place.file, place.line, f"{place.key}.{key}")
         yield key, Scalar(at, text), at
 
@@ -218,14 +229,20 @@ def _translated(entries: tuple[Entry, ...], place: Place, findings: Findings) ->
         "trainer_type": (block.node("trainer"), block.at("trainer"))
         if block.has("trainer")
         else block.word("trainer", "ppo"),
-        "hyperparameters": _block_of(_hyperparameters(block), place),
         "network_settings": _block_of(_network(block), place),
-        "reward_signals": _signals(block),
         "checkpoint_interval": (Scalar(place, str(SAVE_FREQ)), place),
         **block.taken(_PLAIN),
     }
-    if block.has("pretraining"):
-        top["behavioral_cloning"] = block.node("pretraining"), block.at("pretraining")
+    trainer = _trainer_of(entries)
+    if trainer in CLONING_TRAINERS:
+        source = "demo_path" if trainer == "offline_bc" else "brain_to_imitate"
+        top["hyperparameters"] = _block_of(block.taken(_CLONING_HYPER), place)
+        top["behavioral_cloning"] = _block_of(block.taken((source, "batches_per_epoch")), place)
+    else:
+        top["hyperparameters"] = _block_of(_hyperparameters(block), place)
+        top["reward_signals"] = _signals(block)
+        if block.has("pretraining"):
+            top["behavioral_cloning"] = block.node("pretraining"), block.at("pretraining")
     node, _ = _block_of(top, place)
     assert isinstance(node, MapNode)
     return node

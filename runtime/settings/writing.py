@@ -12,6 +12,7 @@ import yaml
 from runtime.learner import BehaviorSettings
 from runtime.settings import kinds
 from runtime.settings.blocks import SEED_MAX
+from runtime.settings.cloning import CLONING_TRAINERS, cloning_keys, hyperparameter_keys
 from runtime.settings.faults import FaultsError, Findings
 from runtime.settings.model import (
     ConstantParameter,
@@ -173,6 +174,12 @@ def _behavior(settings: BehaviorSettings) -> dict[str, Plain]:
     del content["counts_env_steps"]  # of the whole run: `runtime: steps:`
     network = content["network_settings"]
     assert isinstance(network, dict)
+    cloning, hyper = content["behavioral_cloning"], content["hyperparameters"]
+    assert isinstance(hyper, dict)
+    if isinstance(cloning, dict):
+        content["behavioral_cloning"] = {key: cloning[key] for key in cloning_keys(settings.trainer_type)}
+    if settings.trainer_type in CLONING_TRAINERS:
+        content["hyperparameters"] = {key: hyper[key] for key in hyperparameter_keys(settings.trainer_type)}
     return {**content, "self_play": None}
 
 

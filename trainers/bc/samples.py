@@ -66,6 +66,13 @@ def samples_of(demonstrations: Sequence[Demonstration], brain: BrainParameters, 
     return joined
 
 
+def left_out_warning(behavior: str, samples: Samples) -> str:
+    """A sentence for the user about samples that are left out; empty when there are none."""
+    if not samples.left_out:
+        return ""
+    return f"behavior {behavior!r}: {samples.left_out} demonstrated actions that their masks forbid are left out"
+
+
 def joined_samples(parts: Sequence[Samples]) -> Samples:
     """The rows of some samples, at least one, one behind the other."""
     return Samples(

@@ -1,0 +1,136 @@
+"""Learning from demonstrations alone: the trainer `offline_bc`.
+
+Agents act in the world all the while, so that what was learned is seen and steps are counted, but nothing is learned
+from what they do. An update is due after each `time_horizon` agent steps; it is `batches_per_epoch` minibatches of the
+demonstrations, in as many passes as that takes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.experience.brains import BrainParameters
+from runtime.learner import BehaviorSettings, BrainProgress, CloningSettings, PolicyRelease
+from trainers.batches import Capacity
+from trainers.bc.minibatches import minibatches_of, sequence_starts
+from trainers.bc.samples import Samples, left_out_warning
+from trainers.behavior import Behavior, Outcome
+from trainers.networks import named_weights
+from trainers.ppo import engine
+from trainers.randomness import generator
+from trainers.schedules import scheduled_values
+
+LOG_STD_AT_FIRST = -1.5
+"""A copy is not there to explore: the first deviation is that of a careful hand. It learns what it should be."""
+
+
+class CloningBehavior(Behavior):
+    """One behavior that learns from demonstrations alone.
+
+    samples: what there is to learn from; replaced, never changed.
+    """
+
+    def __init__(
+        self,
+        brain: BrainParameters,
+        settings: BehaviorSettings,
+        *,
+        key: str,
+        keeps_versions: int,
+        samples: Samples | None = None,
+    ) -> None:
+        """samples: demonstrated ones; None when nothing is to be learned."""
+        super().__init__(brain, settings, key=key, keeps_versions=keeps_versions)
+        self.samples = samples
+        if self.shape.continuous_size:
+            flat = self.weights.flat.copy()
+            named_weights(self.shape, flat)["log_std"][...] = LOG_STD_AT_FIRST
+            self.weights = replace(self.weights, flat=flat)
+        if samples is not None and self.shape.normalize:
+            self.normalizer = self.normalizer.merged(np.asarray(samples.observations[0], np.float32))
+        self.snapshots = [self._snapshot()]
+
+    @property
+    def keeps_experience(self) -> bool:
+        """False: what agents do is counted, and forgotten."""
+        return False
+
+    @property
+    def demonstration_warning(self) -> str:
+        """What the user should know of the demonstrations; empty when they are flawless."""
+        return "" if self.samples is None else left_out_warning(self.name, self.samples)
+
+    @property
+    def cloning_settings(self) -> CloningSettings:
+        """How it learns."""
+        assert self.settings.behavioral_cloning is not None
+        return self.settings.behavioral_cloning
+
+    def progress(self, *, is_training: bool) -> BrainProgress:
+        """How far the behavior is; agent steps since the last update stand for those that are buffered."""
+        horizon = self.settings.time_horizon
+        is_due = self.since_update >= horizon and self.samples is not None
+        return replace(
+            super().progress(is_training=is_training),
+            buffered=self.since_update,
+            buffer_size=horizon,
+            is_ready_update=is_training and not self.is_finished and is_due,
+        )
+
+    def warm_up(self) -> None:
+        """Compiles the step by taking one that nobody keeps."""
+        if self.samples is not None:
+            self._lesson(self.samples, batches=1, is_trial=True)()
+        engine.give_back_memory()
+
+    def begin_update(self) -> Callable[[], Outcome]:
+        """A job that learns from the demonstrations."""
+        assert self.samples is not None
+        self.period += 1
+        self.since_update = 0
+        return self._lesson(self.samples, batches=self.cloning_settings.batches_per_epoch)
+
+    def finish_update(self, outcome: Outcome) -> PolicyRelease:
+        """Installs the outcome as the next version. Raises LearnerError when it is not finite."""
+        self.install(outcome)
+        self.summaries.updates.append({"Losses/Cloning Loss": outcome.statistics["cloning_loss"]})
+        return self.release()
+
+    def _lesson(self, samples: Samples, *, batches: int, is_trial: bool = False) -> Callable[[], Outcome]:
+        weights, normalizer, shape = self.weights, self.normalizer, self.shape
+        rng = generator(self.key, "minibatches", self.version)
+        hyper = self.settings.hyperparameters
+        capacity = Capacity(rows=0, batch_size=hyper.batch_size, epochs=1, sequence_length=self.sequence_length)
+        scheduled = scheduled_values(hyper, steps=self.steps, max_steps=self.settings.max_steps)
+        name, rate = self.name, 0.0 if is_trial else scheduled.learning_rate
+
+        def job() -> Outcome:
+            engine.load_tensorflow()
+            from trainers.bc.update import cloning_for  # noqa: PLC0415 - TensorFlow, on the learner thread alone
+
+            shift, scale = normalizer.shift_and_scale()
+            moment = {"learning_rate": np.asarray(rate, np.float32), "shift": shift, "scale": scale}
+            update = cloning_for(shape, capacity, learns_deviation=bool(shape.continuous_size))
+            dealt = itertools.islice(_endless(samples, capacity, rng), batches)
+            after, loss = update.run(weights, samples, dealt, moment)
+            return Outcome(
+                behavior=name,
+                weights=after,
+                normalizer=normalizer,
+                statistics={"cloning_loss": loss},
+                scheduled=scheduled,
+            )
+
+        return job
+
+
+def _endless(samples: Samples, capacity: Capacity, rng: np.random.Generator) -> Iterator[npt.NDArray[np.int32]]:
+    """Minibatches of one pass after another."""
+    starts = sequence_starts(samples.begins, capacity.sequence_length)
+    while True:
+        yield from minibatches_of(starts, capacity, samples_max=0, rng=rng)
