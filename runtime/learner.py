@@ -73,6 +73,14 @@ class RewardSignalSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CuriositySettings(RewardSignalSettings):
+    """Of the signal `curiosity`. learning_rate: of its own networks, constant; network_settings: of its encoder."""
+
+    learning_rate: float = 3.0e-4
+    network_settings: NetworkSettings = NetworkSettings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CloningSettings:
     """Learning from demonstrations; keys and defaults as in ML-Agents, today's and that of 2019.
 

@@ -51,12 +51,13 @@ class SightRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batch:
-    """Sorted transitions, followed by the bare observations that bootstrap cut ends.
+    """Sorted transitions, followed by the bare observations behind their ends, where those are known.
 
     count: transitions n. observations: float32 (n + t, V), the vectors. sights: of the same rows. next_rows: int32
-    (n + t,), the row whose value follows a transition. continues: bool, its value counts (not TERMINAL). is_linked:
-    bool, the next row belongs to the same segment. versions: int32 (n + t,), the policy version that acted. masks,
-    continuous, discrete, rewards: 0 from row n on. sequences: of a recurrent policy.
+    (n + t,), the row whose value follows a transition. continues: bool, its value counts (not TERMINAL).
+    follows: bool, it shows what followed, behind a real end too. is_linked: bool, the next row belongs to the same
+    segment. versions: int32 (n + t,), the policy version that acted. masks, continuous, discrete, rewards: 0 from row n
+    on. sequences: of a recurrent policy.
     """
 
     count: int
@@ -69,6 +70,7 @@ class Batch:
     versions: npt.NDArray[np.int32]
     next_rows: npt.NDArray[np.int32]
     continues: npt.NDArray[np.bool_]
+    follows: npt.NDArray[np.bool_]
     is_linked: npt.NDArray[np.bool_]
     sequences: SequenceRows | None = None
 
@@ -83,10 +85,10 @@ def batch_of(buffer: TransitionBuffer, wires: Sequence[str], time_horizon: int) 
     n = len(order)
     links = segment_links(rows, time_horizon)
     bootstraps = rows["bootstraps"].astype(np.int64)
-    is_cut = bootstraps >= 0
-    vector_tails, *sight_tails = (each[bootstraps[is_cut]] for each in buffer.tails())
+    has_tail = bootstraps >= 0
+    vector_tails, *sight_tails = (each[bootstraps[has_tail]] for each in buffer.tails())
     next_rows = np.minimum(np.arange(1, n + 1), n - 1)
-    next_rows[is_cut] = n + np.arange(len(vector_tails))
+    next_rows[has_tail] = n + np.arange(len(vector_tails))
 
     def padded(column: Array, dtype: type[np.generic]) -> Array:
         return np.concatenate([column, np.zeros((len(vector_tails), *column.shape[1:]), column.dtype)]).astype(dtype)
@@ -99,12 +101,18 @@ def batch_of(buffer: TransitionBuffer, wires: Sequence[str], time_horizon: int) 
         continuous=padded(rows["continuous"], np.float32).astype(np.float32),
         discrete=padded(rows["discrete"], np.int32).astype(np.int32),
         rewards=padded(rows["rewards"], np.float32).astype(np.float32),
-        versions=np.concatenate([rows["version"], rows["version"][is_cut]]).astype(np.int32),
+        versions=np.concatenate([rows["version"], rows["version"][has_tail]]).astype(np.int32),
         next_rows=padded(next_rows, np.int32).astype(np.int32),
         continues=padded(rows["ends"] != End.TERMINAL, np.bool_).astype(np.bool_),
+        follows=padded(_follows(rows["ends"], has_tail), np.bool_).astype(np.bool_),
         is_linked=padded(links, np.bool_).astype(np.bool_),
-        sequences=_sequences(buffer, rows, np.where(is_cut, next_rows, -1)) if buffer.shape.memory_size else None,
+        sequences=_sequences(buffer, rows, np.where(has_tail, next_rows, -1)) if buffer.shape.memory_size else None,
     )
+
+
+def _follows(ends: Array, has_tail: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = (ends == End.NONE) | (has_tail & (ends != End.LAST_SEEN))
+    return found
 
 
 def _sequences(buffer: TransitionBuffer, rows: Mapping[str, Array], tails: Indices) -> SequenceRows:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from runtime.errors import LearnerError
-from runtime.experience.brains import BrainParameters, EnvId
+from runtime.experience.brains import BrainParameters, EnvId, Floats
 from runtime.experience.columns import StepBlock
 from runtime.experience.lessons import LESSON_LENGTH_MAX
 from runtime.learner import BehaviorSettings, BrainProgress, PolicyRelease, Summary
@@ -63,7 +63,7 @@ class Behavior:
         self.settings = settings
         self.key = key
         self.shape = NetworkShape.of(brain, settings)
-        zeros = np.zeros(self.shape.size, np.float32)
+        zeros = np.zeros(self.shape.full_size, np.float32)
         self.weights = Weights(initial_weights(self.shape, key), zeros, zeros, 0)
         self.normalizer = Normalizer.empty(self.shape.vector_size)
         self.version = 0
@@ -98,6 +98,11 @@ class Behavior:
     def demonstration_warning(self) -> str:
         """What the user should know of the demonstrations; empty without any, or when they are flawless."""
         return "" if self.cloning is None else left_out_warning(self.name, self.cloning.samples)
+
+    @property
+    def policy_weights(self) -> Floats:
+        """The part of the weights that acts: the reward signals' lie behind it."""
+        return self.weights.flat[: self.shape.size]
 
     @property
     def sequence_length(self) -> int:
@@ -141,6 +146,7 @@ class Behavior:
             masks=flat_masks(columns, self.shape.mask_size),
             version=version,
             clock=clock,
+            keeps_ends=self.shape.sees_next,
         )
 
     def cut(self, env_id: EnvId | None, *, is_new_incarnation: bool = False) -> None:
@@ -197,19 +203,19 @@ class Behavior:
         return PolicyRelease(
             behavior=self.name,
             version=self.version,
-            body=acting_graph(self.shape, self.weights.flat, self.normalizer, sequence_length=self.sequence_length),
+            body=acting_graph(self.shape, self.policy_weights, self.normalizer, sequence_length=self.sequence_length),
         )
 
     def unity_model(self) -> bytes:
         """The policy of now as Unity loads it."""
-        return unity_graph(self.shape, self.weights.flat, self.normalizer)
+        return unity_graph(self.shape, self.policy_weights, self.normalizer)
 
     def warm_up(self) -> None:
         """Compiles the update at its first capacity by running it on nothing."""
         job = self._job(self.empty_buffer())
         job()
         if self.cloning is not None:
-            self.cloning.warm_up(self.weights.flat, self.normalizer)
+            self.cloning.warm_up(self.policy_weights, self.normalizer)
         engine.give_back_memory()
 
     def begin_update(self) -> Callable[[], Outcome]:
@@ -230,7 +236,7 @@ class Behavior:
                 "Losses/Policy Loss": outcome.statistics["policy_loss"],
                 "Losses/Value Loss": outcome.statistics["value_loss"],
                 "Policy/Entropy": outcome.statistics["entropy"],
-                "Policy/Extrinsic Value Estimate": outcome.statistics["value_estimate"],
+                **{tag: value for tag, value in outcome.statistics.items() if "/" in tag},
             },
         )
         if "pretraining_loss" in outcome.statistics:
@@ -259,7 +265,7 @@ class Behavior:
         return together
 
     def _snapshot(self) -> PolicySnapshot:
-        return PolicySnapshot(self.version, self.weights.flat, self.normalizer)
+        return PolicySnapshot(self.version, self.policy_weights, self.normalizer)
 
     def _capacity(self, rows: int) -> Capacity:
         hyper = self.settings.hyperparameters
@@ -303,16 +309,17 @@ class Behavior:
                 statistics=statistics,
                 scheduled=scheduled,
             )
-            return outcome if lesson is None else _cloned(outcome, lesson(after.flat, normalizer))
+            return outcome if lesson is None else _cloned(outcome, lesson(after.flat[: shape.size], normalizer))
 
         return job
 
 
 def _cloned(outcome: Outcome, cloned: Cloned) -> Outcome:
-    """The outcome after what was learned from demonstrations."""
+    """The outcome after what the policy learned from demonstrations."""
+    rest = outcome.weights.flat[len(cloned.flat) :]
     return replace(
         outcome,
-        weights=replace(outcome.weights, flat=cloned.flat),
+        weights=replace(outcome.weights, flat=np.concatenate([cloned.flat, rest])),
         statistics={**outcome.statistics, "pretraining_loss": cloned.loss},
         moments=cloned.moments,
     )

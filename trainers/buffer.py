@@ -20,11 +20,15 @@ CHANGING = frozenset({"rewards", "ends", "bootstraps"})
 
 
 class End(IntEnum):
-    """What follows a transition: NONE the next one of its agent, TERMINAL nothing, CUT a bootstrapped value."""
+    """What follows a transition: NONE the next one of its agent, TERMINAL nothing, CUT a bootstrapped value.
+
+    LAST_SEEN is a CUT whose next observation never came: the last one that was seen stands in for it.
+    """
 
     NONE = 0
     TERMINAL = 1
     CUT = 2
+    LAST_SEEN = 3
 
 
 def named_parts(observations: Observations) -> dict[str, Array]:
@@ -63,7 +67,8 @@ def _column_types(shape: NetworkShape) -> dict[str, tuple[npt.DTypeLike, tuple[i
 class TransitionBuffer:
     """Rows of (observations, mask, action, reward, end) with the trajectory they belong to, in order of arrival.
 
-    `bootstraps` is the row of `tails` that holds the observations after a CUT row, else -1. With a recurrent policy
+    `bootstraps` is the row of `tails` that holds the observations after a CUT row, or after a TERMINAL one where a
+    reward signal needs them, else -1. With a recurrent policy
     `memory` is the row of `memories` that was remembered before, -1 where it is not known, and `starts` is True where a
     training sequence starts.
     """
@@ -110,10 +115,13 @@ class TransitionBuffer:
         return np.concatenate([np.zeros((0, self._shape.memory_width), np.float32), *self._memories])
 
     def end(self, row: int, kind: End, observations: Observations | None) -> None:
-        """Marks a row as the last of its trajectory; `observations`, one row of each part, follow a CUT."""
+        """Marks a row as the last of its trajectory; `observations`, one row of each part, follow it.
+
+        Behind a real end there may be none, or they are of no use to anyone.
+        """
         self._columns["ends"][row] = kind
-        if kind is End.CUT:
-            assert observations is not None
+        assert observations is not None or kind is End.TERMINAL
+        if observations is not None:
             self._columns["bootstraps"][row] = len(self._tails)
             self._tails.append(observations)
 
@@ -135,7 +143,7 @@ class TransitionBuffer:
         return tuple(each[: self._length] for each in (self._columns["observations"], *sights))
 
     def tails(self) -> Observations:
-        """The t observations that follow CUT rows."""
+        """The t observations that follow the ends of trajectories."""
         return tuple(
             np.stack([each[part] for each in self._tails]) if self._tails else np.zeros((0, *dimensions), dtype)
             for part, (dtype, dimensions) in enumerate(part_types(self._shape))

@@ -19,7 +19,8 @@ from runtime.experience.brains import BrainParameters
 from runtime.learner import BehaviorSettings
 from trainers.batches import capacity_for, largest_buffer
 from trainers.buffer import part_types
-from trainers.networks import ATTENTION_LAYERS, NetworkShape
+from trainers.layouts import ATTENTION_LAYERS
+from trainers.networks import NetworkShape
 
 FIXED_BYTES = 600_000_000
 """The learning library with its compiler, and everything else of the process."""
@@ -82,7 +83,10 @@ def memory_need(brain: BrainParameters, settings: BehaviorSettings, *, is_async:
     layers = shape.vector_size + shape.hidden_units * (shape.num_layers + len(shape.sights))
     # Gates before and after their non-linearities, and what is remembered at each step.
     layers += 5 * shape.memory_size
-    passing = 4 * (2 * numbers + PASS_COPIES * trunks * (maps + layers))
+    signals = sum(each.passing(shape) for each in shape.signals)
+    # What follows a transition passes through the signals' networks too.
+    seen = numbers + (2 * numbers if shape.sees_next else 0)
+    passing = 4 * (2 * seen + PASS_COPIES * (trunks * (maps + layers) + signals))
     each = (2 if is_async else 1) * row + copied
     return MemoryNeed(
         behavior=brain.behavior_name,
@@ -90,7 +94,7 @@ def memory_need(brain: BrainParameters, settings: BehaviorSettings, *, is_async:
         row=row,
         each=each,
         experience=capacity.rows * each,
-        network=4 * WEIGHT_COPIES * shape.size,
+        network=4 * WEIGHT_COPIES * shape.full_size,
         minibatch=capacity.minibatch_rows * passing,
     )
 

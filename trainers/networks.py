@@ -31,25 +31,20 @@ import numpy as np
 from runtime.experience.brains import BrainParameters, Floats
 from runtime.learner import BehaviorSettings
 from trainers.encoders import ENCODERS, Encoder
+from trainers.initial_layers import initial_layers
+from trainers.layouts import Layout, buffer_layout, dense_layout, image_layout, layout_size
 from trainers.randomness import generator
+from trainers.reward_signals.extrinsic import Extrinsic
+from trainers.reward_signals.factory import signals_of
+from trainers.reward_signals.signal import SignalNetwork
 
 POLICY_HEAD_GAIN = 0.01
 """Small, so that the first policy is close to uniform (or to mean 0) in every state."""
 VALUE_HEAD_GAIN = 0.1
 """Small, so that the first values are close to 0: the clipped loss moves a value by epsilon per update only."""
-IMAGE_GAIN = float(np.sqrt(2.0))
-"""Keeps the size of what passes through an encoder's layers, which each lose about half of it (He et al. 2015)."""
-STACK_GAINS = (1.0, IMAGE_GAIN, 0.25, IMAGE_GAIN, 0.25)
-"""Of a stack's convolutions: the first has no non-linearity before it, and a block at first passes on what comes in, as
-it adds, and what is added would grow."""
-ATTENTION_LAYERS = ("query", "key", "value", "attended")
 GOAL_SIGNAL = 1
-FORGET_BIAS = 1.0
-"""At first the memory keeps about three quarters of what is in it, so that what happened long ago can be learned of."""
 GOAL_UNITS = 16
 """Numbers that stand for the goals. Each costs as many weights as a whole layer has."""
-
-Layout = list[tuple[str, tuple[int, ...]]]
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,8 @@ class NetworkShape:
     observations: shape of each, rank 1 for vectors; the others are sights: buffers (things, numbers of each) and images
     (channels, height, width). branches: size of each discrete branch. streams: number of values. encoder: of the
     images. sight_types: dtype in which each sight is kept. goals: numbers of the observations that generate weights.
-    memory_size: numbers that the actor remembers, and the critic; 0 without memory.
+    memory_size: numbers that the actor remembers, and the critic; 0 without memory. signals: of the streams, in order;
+    their weights stand behind the policy's.
     """
 
     observations: tuple[tuple[int, ...], ...]
@@ -74,6 +70,7 @@ class NetworkShape:
     sight_types: tuple[str, ...] = ()
     goals: tuple[int, ...] = ()
     memory_size: int = 0
+    signals: tuple[SignalNetwork, ...] = (Extrinsic(),)
 
     @staticmethod
     def of(brain: BrainParameters, settings: BehaviorSettings) -> NetworkShape:
@@ -96,6 +93,7 @@ class NetworkShape:
             sight_types=tuple(spec.dtype for spec in specs if len(spec.shape) > 1),
             goals=goals if is_conditioned else (),
             memory_size=network.memory.memory_size if network.memory else 0,
+            signals=tuple(each.network for each in signals_of(settings)),
         )
 
     @cached_property
@@ -154,109 +152,76 @@ class NetworkShape:
 
     @cached_property
     def layout(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Name and shape of every weight, in the order of the flat vector."""
+        """Name and shape of every weight of the policy, in the order of the flat vector."""
         width = self.hidden_units if self.num_layers else self.feature_size(goals=False)
         width = self.memory_size // 2 or width
         entries = self._trunk("actor")
         if self.continuous_size:
-            entries += _dense("mean", width, self.continuous_size)
+            entries += dense_layout("mean", width, self.continuous_size)
             entries.append(("log_std", (self.continuous_size,)))
         if self.mask_size:
-            entries += _dense("logits", width, self.mask_size)
+            entries += dense_layout("logits", width, self.mask_size)
         if not self.shared_critic:
             entries += self._trunk("critic")
-        return (*entries, *_dense("value", width, self.streams))
+        return (*entries, *dense_layout("value", width, self.streams))
 
     @cached_property
     def size(self) -> int:
-        """Number of weights."""
-        return sum(int(np.prod(each)) for _, each in self.layout)
+        """Number of weights of the policy: acting graphs and exported models hold these."""
+        return layout_size(self.layout)
+
+    @cached_property
+    def full_layout(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """The policy's layout, and behind it those of the signals."""
+        return (*self.layout, *(each for signal in self.signals for each in signal.layout(self)))
+
+    @cached_property
+    def full_size(self) -> int:
+        """Number of weights that are learned."""
+        return layout_size(self.full_layout)
+
+    @property
+    def sees_next(self) -> bool:
+        """True where a signal needs the observation that follows a transition, behind a real end too."""
+        return any(each.sees_next for each in self.signals)
 
     def _trunk(self, name: str) -> Layout:
         entries: Layout = []
         for place, index in enumerate(self.sights):
-            shape = self.observations[index]
-            kind = self._image if len(shape) == 3 else self._buffer
-            entries += kind(f"{name}.sight.{place}", shape)
+            shape, own = self.observations[index], f"{name}.sight.{place}"
+            if len(shape) == 3:
+                entries += image_layout(own, shape, self.convolutions, self.hidden_units)
+            else:
+                entries += buffer_layout(own, shape, len(self.columns(goals=False)), self.hidden_units)
         if self.goals:
-            entries += _dense(f"{name}.goal", self.feature_size(goals=True), GOAL_UNITS)
+            entries += dense_layout(f"{name}.goal", self.feature_size(goals=True), GOAL_UNITS)
         width = self.feature_size(goals=False)
         for layer in range(self.num_layers):
-            entries += _dense(f"{name}.{layer}", width, self.hidden_units)
+            entries += dense_layout(f"{name}.{layer}", width, self.hidden_units)
             if self.goals and layer == self.num_layers - 1:
                 entries.append((f"{name}.generated.kernel", (GOAL_UNITS * width, self.hidden_units)))
                 entries.append((f"{name}.generated_bias.kernel", (GOAL_UNITS, self.hidden_units)))
             width = self.hidden_units
         if self.memory_size:
             cells = self.memory_size // 2
-            entries += _dense(f"{name}.memory", width, 4 * cells)
+            entries += dense_layout(f"{name}.memory", width, 4 * cells)
             entries.append((f"{name}.memory.recurrent.kernel", (cells, 4 * cells)))
         return entries
 
-    def _buffer(self, name: str, shape: tuple[int, ...]) -> Layout:
-        width, seen = self.hidden_units, len(self.columns(goals=False))
-        entries = _dense(f"{name}.thing", shape[1], width)
-        if seen:
-            entries.append((f"{name}.agent.kernel", (seen, width)))
-        for layer in ATTENTION_LAYERS:
-            entries += _dense(f"{name}.{layer}", width, width)
-        return entries
-
-    def _image(self, name: str, shape: tuple[int, ...]) -> Layout:
-        entries: Layout = []
-        for number, kernel in enumerate(self.convolutions.kernels(shape[0])):
-            entries += [(f"{name}.{number}.kernel", kernel), (f"{name}.{number}.bias", kernel[-1:])]
-        return entries + _dense(f"{name}.dense", int(np.prod(self.convolutions.maps(shape)[-1])), self.hidden_units)
-
-
-def _dense(name: str, inputs: int, outputs: int) -> Layout:
-    return [(f"{name}.kernel", (inputs, outputs)), (f"{name}.bias", (outputs,))]
-
 
 def initial_weights(shape: NetworkShape, key: str) -> Floats:
-    """float32 (size,): the first weights, a function of the shape and the behavior's key alone.
-
-    Kernels are normal with variance gain² / inputs (variance scaling; of a convolution, inputs are a filter's numbers),
-    biases and log_std are 0, but for the biases of forget gates. Each filter of an image's first convolution has mean
-    0: it sees no even brightness.
-    """
-    rng = generator(key, "weights")
-    has_kernels = bool(shape.convolutions.kernels(1)) if shape.images else False
-    first_of_images = {
-        f"{trunk}.sight.{place}.{'0' if has_kernels else 'dense'}.kernel"
-        for trunk in ("actor", "critic")
-        for place, index in enumerate(shape.sights)
-        if len(shape.observations[index]) == 3
-    }
-    parts = []
-    for name, dimensions in shape.layout:
-        if name.endswith(".kernel"):
-            deviation = _gain(shape, name, dimensions) / np.sqrt(np.prod(dimensions[:-1]))
-            kernel = rng.normal(0.0, deviation, dimensions)
-            if name in first_of_images:
-                kernel -= kernel.mean(axis=tuple(range(len(dimensions) - 1)))
-            parts.append(kernel.astype(np.float32).ravel())
-        else:
-            rest = np.zeros(np.prod(dimensions), np.float32)
-            if name.endswith(".memory.bias"):
-                rest[len(rest) // 4 : len(rest) // 2] = FORGET_BIAS
-            parts.append(rest)
-    return np.concatenate(parts)
-
-
-def _gain(shape: NetworkShape, name: str, dimensions: tuple[int, ...]) -> float:
-    """Of the kernel of that name."""
-    if len(dimensions) == 4 and shape.convolutions.stacks:
-        return STACK_GAINS[int(name.split(".")[-2]) % len(STACK_GAINS)]
+    """float32 (full_size,): the first weights, a function of the shape and the behavior's key alone."""
     heads = {"mean.kernel": POLICY_HEAD_GAIN, "logits.kernel": POLICY_HEAD_GAIN, "value.kernel": VALUE_HEAD_GAIN}
-    is_of_encoder = len(dimensions) == 4 or name.endswith(".dense.kernel")
-    return IMAGE_GAIN if is_of_encoder else heads.get(name, 1.0)
+    encoder = shape.convolutions if shape.images else None
+    policy = initial_layers(shape.layout, generator(key, "weights"), encoder=encoder, gains=heads)
+    own = [each.initial_weights(shape, generator(key, f"weights of {each.name}")) for each in shape.signals]
+    return np.concatenate([policy, *own])
 
 
 def named_weights(shape: NetworkShape, flat: Floats) -> Mapping[str, Floats]:
-    """Views into the flat vector, by name."""
+    """Views into the flat vector, by name; of the signals too where it holds them."""
     views, start = {}, 0
-    for name, dimensions in shape.layout:
+    for name, dimensions in shape.layout if len(flat) == shape.size else shape.full_layout:
         end = start + int(np.prod(dimensions))
         views[name] = flat[start:end].reshape(dimensions)
         start = end

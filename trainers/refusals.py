@@ -6,6 +6,8 @@ from runtime.errors import UsageError
 from runtime.experience.brains import BrainParameters, ObservationSpec
 from runtime.learner import BehaviorSettings
 from trainers.encoders import ENCODERS
+from trainers.reward_signals.curiosity import Curiosity
+from trainers.reward_signals.factory import signals_of
 
 
 def refuse_unsupported(brain: BrainParameters, settings: BehaviorSettings) -> None:
@@ -30,24 +32,36 @@ def refuse_unsupported(brain: BrainParameters, settings: BehaviorSettings) -> No
     empty = [index for index, size in enumerate(brain.action_spec.discrete_branches) if size < 1]
     if empty:
         raise UsageError(f"brain {name!r}: branch {empty[0]} has no actions; expected a size of at least 1.")
-    unknown = sorted(set(settings.reward_signals) - {"extrinsic"})
-    if unknown or not settings.reward_signals:
+    _refuse_signals(brain, settings)
+
+
+def _refuse_signals(brain: BrainParameters, settings: BehaviorSettings) -> None:
+    if not settings.reward_signals:
         raise UsageError(
-            f"behavior {brain.behavior_name!r}: reward signals {unknown or 'none'} are not supported yet; expected "
-            "extrinsic alone. Change reward_signals in its settings.",
+            f"behavior {brain.behavior_name!r}: there is no reward signal to learn from; expected extrinsic or "
+            "curiosity, or both. Change reward_signals in its settings.",
         )
+    try:
+        signals = signals_of(settings)
+    except UsageError as error:
+        raise UsageError(f"behavior {brain.behavior_name!r}: {error}") from error
+    for network in (each.network for each in signals):
+        for index, spec in enumerate(brain.observation_specs):
+            if isinstance(network, Curiosity) and len(spec.shape) == 3:
+                _refuse_image(brain.brain_name, index, spec, network.encoder, owner=f"reward_signals.{network.name}.")
 
 
-def _refuse_image(name: str, index: int, spec: ObservationSpec, kind: str) -> None:
+def _refuse_image(name: str, index: int, spec: ObservationSpec, kind: str, *, owner: str = "") -> None:
     encoder = ENCODERS.get(kind)
     if encoder is None:
         raise UsageError(
             f"brain {name!r}: vis_encode_type {kind!r} is not known, and observation {index}, {spec.name!r}, "
-            f"is an image; expected {' or '.join(ENCODERS)}. Change network_settings.vis_encode_type.",
+            f"is an image; expected {' or '.join(ENCODERS)}. Change {owner}network_settings.vis_encode_type.",
         )
     _, height, width = spec.shape
     if min(height, width) < encoder.side_min:
         raise UsageError(
             f"brain {name!r}: observation {index}, {spec.name!r}, is an image of {width}x{height} pixels; expected at "
-            f"least {encoder.side_min} on each side for vis_encode_type {kind!r}. Give the sensor a larger picture.",
+            f"least {encoder.side_min} on each side for {owner}vis_encode_type {kind!r}. Give the sensor a larger "
+            "picture.",
         )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from runtime.experience.brains import ActionSpec, BrainName, BrainParameters, Ob
 from trainers.bc.pretraining import Moments
 from trainers.behavior import Behavior
 from trainers.buffer import TransitionBuffer
-from trainers.networks import NetworkShape
+from trainers.networks import NetworkShape, named_weights
 from trainers.normalizer import Normalizer
 from trainers.optimizer_state import Weights
 from trainers.ppo.inputs import PolicySnapshot
@@ -23,6 +23,7 @@ from trainers.statistics import EpisodeStatistics
 from trainers.tensors_file import Array
 
 Weight = npt.NDArray[np.float32]
+SIGNALS = "reward_signals"
 
 # JSON; a checkpoint is verified by its checksum before it is read, but who wrote it is not known.
 State = Mapping[str, Any]
@@ -93,6 +94,7 @@ def _brain_fields(brain: BrainParameters) -> dict[str, Any]:
         "brain_name": brain.brain_name,
         "observation_specs": [asdict(each) for each in brain.observation_specs],
         "action_spec": asdict(brain.action_spec),
+        "shows_ends": brain.shows_ends,
     }
 
 
@@ -113,12 +115,15 @@ def saved_brain(state: State) -> BrainParameters:
             for each in fields["observation_specs"]
         ),
         ActionSpec(actions["continuous_size"], tuple(actions["discrete_branches"])),
+        shows_ends=fields.get("shows_ends", True),
     )
 
 
 def restore_behavior(behavior: Behavior, state: State, arrays: Mapping[str, Array]) -> None:
     """Puts a new behavior into the saved state. Raises UsageError when its network is of another shape."""
-    restore_policy(behavior, state, arrays)
+    refuse_other_shape(behavior, state)
+    _take_weights(behavior, arrays["weights"])
+    behavior.normalizer = _normalizer(state["normalizer_count"], arrays, "normalizer")
     _refuse_other_sequences(behavior, state)
     behavior.key = state["key"]
     behavior.weights = Weights(
@@ -132,7 +137,7 @@ def restore_behavior(behavior: Behavior, state: State, arrays: Mapping[str, Arra
     behavior.snapshots = [
         PolicySnapshot(
             version,
-            _like(behavior.weights.flat, arrays[f"snapshot.{number}.weights"]),
+            _like(behavior.policy_weights, arrays[f"snapshot.{number}.weights"]),
             _normalizer(count, arrays, f"snapshot.{number}"),
         )
         for number, (version, count) in enumerate(state["snapshots"])
@@ -151,21 +156,52 @@ def restore_behavior(behavior: Behavior, state: State, arrays: Mapping[str, Arra
 
 
 def restore_policy(behavior: Behavior, state: State, arrays: Mapping[str, Array]) -> None:
-    """Weights and normaliser alone. Raises UsageError when the network is of another shape."""
-    refuse_other_shape(behavior, state)
-    behavior.weights = Weights(
-        _like(behavior.weights.flat, arrays["weights"]),
-        behavior.weights.first,
-        behavior.weights.second,
-        behavior.weights.steps,
-    )
+    """Weights and normaliser alone. Raises UsageError when the policy is of another shape.
+
+    Where the reward signals differ, the policy is taken, with the values of signals that both have, and what belongs to
+    signals begins anew.
+    """
+    refuse_other_shape(behavior, state, but=(SIGNALS,))
+    saved, asked = saved_signals(state["shape"]), shape_fields(behavior.shape)[SIGNALS]
+    flat = arrays["weights"] if saved == asked else _policy_among(behavior, saved, arrays["weights"])
+    _take_weights(behavior, flat)
     behavior.normalizer = _normalizer(state["normalizer_count"], arrays, "normalizer")
-    behavior.snapshots = [PolicySnapshot(behavior.version, behavior.weights.flat, behavior.normalizer)]
+    behavior.snapshots = [PolicySnapshot(behavior.version, behavior.policy_weights, behavior.normalizer)]
 
 
-def refuse_other_shape(behavior: Behavior, state: State) -> None:
-    """Raises UsageError that names each difference between the saved network and the one asked for."""
-    saved, asked = state["shape"], shape_fields(behavior.shape)
+def _take_weights(behavior: Behavior, flat: Array) -> None:
+    behavior.weights = replace(behavior.weights, flat=_like(behavior.weights.flat, flat))
+
+
+def _policy_among(behavior: Behavior, saved: list[str], flat: Array) -> Weight:
+    """Our weights, with the policy of a run that had other signals."""
+    ours, shape = behavior.weights.flat.copy(), behavior.shape
+    theirs = replace(shape, streams=len(saved), signals=())
+    found = named_weights(theirs, flat[: theirs.size].astype(np.float32))
+    places = {each.partition(" ")[0]: place for place, each in enumerate(saved)}
+    for name, own in named_weights(shape, ours[: shape.size]).items():
+        if not name.startswith("value."):
+            own[...] = found[name]
+            continue
+        for place, signal in enumerate(shape.signals):
+            if signal.name in places:
+                own[..., place] = found[name][..., places[signal.name]]
+    return ours
+
+
+def saved_signals(saved: State) -> list[str]:
+    """The signals of a checkpoint, described; those of earlier versions had the player's rewards alone."""
+    signals = saved[SIGNALS]
+    return ["extrinsic"] if signals == 1 else list(signals)
+
+
+def refuse_other_shape(behavior: Behavior, state: State, *, but: Collection[str] = ()) -> None:
+    """Raises UsageError that names each difference between the saved network and the one asked for.
+
+    but: fields in which they may differ.
+    """
+    saved, asked = {**state["shape"], SIGNALS: saved_signals(state["shape"])}, shape_fields(behavior.shape)
+    asked = {name: value for name, value in asked.items() if name not in but}
     differences = [
         f"{name}: {saved.get(name)} saved, {asked[name]} now" for name in asked if saved.get(name) != asked[name]
     ]
@@ -195,7 +231,7 @@ def shape_fields(shape: NetworkShape) -> dict[str, Any]:
         "vis_encode_type": shape.encoder if shape.images else None,
         "continuous_size": shape.continuous_size,
         "discrete_branches": list(shape.branches),
-        "reward_signals": shape.streams,
+        SIGNALS: [each.described(shape) for each in shape.signals],
         "hidden_units": shape.hidden_units,
         "num_layers": shape.num_layers,
         "shared_critic": shape.shared_critic,

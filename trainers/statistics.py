@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from runtime.learner import BehaviorSettings, Summary
+from trainers.reward_signals.factory import signals_of
 from trainers.schedules import scheduled_values
 from trainers.trajectories import FinishedEpisode
 
@@ -108,11 +109,11 @@ class SummaryWriter:
             rewards, lengths, group_rewards = episodes.take_fresh()
             has_groups = bool(len(rewards)) and episodes.pays_groups
             values = self._values(settings, steps=self.next_step, is_training=is_training)
+            per_step = {tag: values.pop(tag) for tag in reward_tags(settings) if tag in values}
             if len(rewards):
                 values["Environment/Cumulative Reward"] = float(rewards.mean())
                 values["Environment/Episode Length"] = float(lengths.mean())
-                for name, signal in settings.reward_signals.items():
-                    values[f"Policy/{name.title()} Reward"] = float((rewards + group_rewards).mean() * signal.strength)
+                values |= _returns(settings, float((rewards + group_rewards).mean()), per_step, float(lengths.mean()))
                 if has_groups:
                     values["Environment/Group Cumulative Reward"] = float(group_rewards.mean())
             summaries.append(
@@ -140,3 +141,22 @@ class SummaryWriter:
             values[tag] = float(np.mean([update[tag] for update in self.updates if tag in update]))
         self.updates = []
         return values
+
+
+def reward_tags(settings: BehaviorSettings) -> tuple[str, ...]:
+    """Tags of the signals that updates tell of: there they are means per agent step."""
+    return tuple(each.network.reward_tag for each in signals_of(settings) if each.network.has_weights)
+
+
+def _returns(
+    settings: BehaviorSettings, earned: float, per_step: Mapping[str, float], length: float
+) -> dict[str, float]:
+    """Mean returns per episode by tag; earned: of the player's rewards; length: of an episode.
+
+    Most episodes span several updates. What a step brings, times the mean length, is a return as comparable as one of
+    the player's.
+    """
+    found = {
+        each.network.reward_tag: earned * each.strength for each in signals_of(settings) if not each.network.has_weights
+    }
+    return found | {tag: value * length for tag, value in per_step.items()}

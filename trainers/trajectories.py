@@ -95,13 +95,29 @@ class _Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRows:
-    """One brain's part of a block. observations: of its r rows. clock: env steps of the environment before it."""
+    """One brain's part of a block. observations: of its r rows. clock: env steps of the environment before it.
+
+    keeps_ends: what was observed behind a real end is needed.
+    """
 
     columns: BrainColumns
     observations: Observations
     masks: Bools | None
     version: int
     clock: int
+    keeps_ends: bool = False
+
+    def tail(self, end: End, row: int) -> Observations | None:
+        """What follows a transition with that end, whose row ends the episode; None where it is not needed or known."""
+        if end is End.TERMINAL and not (self.keeps_ends and self.columns.shows_ends):
+            return None
+        return _one(self.observations, row)
+
+    def end_of(self, kind: int) -> End:
+        """How a row of that kind ends its agent's latest transition."""
+        if kind == RowKind.TERMINAL:
+            return End.TERMINAL
+        return End.CUT if self.columns.shows_ends else End.LAST_SEEN
 
 
 class Stream:
@@ -206,7 +222,7 @@ class Stream:
     ) -> None:
         """Ends the trajectory's latest transition, be it of this block or an earlier one; -1: none to end."""
         (kind, row), (found, buffer) = ending, stores
-        end = End.TERMINAL if kind == RowKind.TERMINAL else End.CUT
+        end = rows.end_of(kind)
         if trajectory.last_row <= -2:
             number = -2 - trajectory.last_row
             # In float32, as when the transition is in the buffer already: a block's end must not change a bit.
@@ -214,7 +230,7 @@ class Stream:
             found.ends.append((number, end, row))
         elif trajectory.last_row >= 0 and buffer is not None:
             buffer.add_reward(trajectory.last_row, trajectory.owed)
-            buffer.end(trajectory.last_row, end, _one(rows.observations, row) if end is End.CUT else None)
+            buffer.end(trajectory.last_row, end, rows.tail(end, row))
 
     def _store(self, rows: StreamRows, found: _Found, buffer: TransitionBuffer) -> None:
         columns, first = rows.columns, len(buffer)
@@ -254,7 +270,7 @@ class Stream:
             len(found.agents),
         )
         for number, end, row in found.ends:
-            buffer.end(first + number, end, _one(rows.observations, row) if end is End.CUT else None)
+            buffer.end(first + number, end, rows.tail(end, row))
         for number, trajectory in enumerate(found.trajectories):
             trajectory.last_row = first + number
 

@@ -286,6 +286,7 @@ def _pack(log: _BrainLog) -> BrainColumns:
         group_ids=_join([part.group_ids for part in parts], empty.group_ids),
         group_rewards=_join([part.group_rewards for part in parts], empty.group_rewards),
         memories=_pack_memories(acts, log.unanswered),
+        shows_ends=log.brain.shows_ends,
     )
 
 

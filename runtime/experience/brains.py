@@ -68,12 +68,14 @@ class ActionSpec:
 class BrainParameters:
     """A brain as the player announced it; fixed for the life of a run.
 
-    brain_name: the name on the wire, with its `?team=N` if it has one.
+    brain_name: the name on the wire, with its `?team=N` if it has one. shows_ends: its terminal rows show what was
+    observed when the episode ended; False where that never reaches us. Brains that differ in it are the same.
     """
 
     brain_name: BrainName
     observation_specs: tuple[ObservationSpec, ...]
     action_spec: ActionSpec
+    shows_ends: bool = field(default=True, compare=False)
 
     @property
     def behavior_name(self) -> str:

@@ -54,7 +54,7 @@ class BrainColumns:
     -1 for the reply to a reset; row_agents int64 (r,); row_kinds uint8 (r,), `RowKind`; rewards float32 (r,);
     observations, one array (r, *shape) per spec; masks bool (r, mask_size), True = allowed, or None when nothing was
     masked in the whole block; group_ids int32 (r,), group_rewards float32 (r,).
-    memories: None for a policy without.
+    memories: None for a policy without. shows_ends: `BrainParameters.shows_ends` of the player.
     """
 
     action_steps: Ints
@@ -70,6 +70,7 @@ class BrainColumns:
     group_ids: Ints
     group_rewards: Floats
     memories: ActionMemories | None = None
+    shows_ends: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

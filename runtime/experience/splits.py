@@ -86,6 +86,7 @@ def _select(columns: BrainColumns, acts: Bools, rows: Bools, *, shift: int) -> B
         group_ids=_keep(columns.group_ids, rows),
         group_rewards=_keep(columns.group_rewards, rows),
         memories=None if columns.memories is None else _select_memories(columns.memories, acts),
+        shows_ends=columns.shows_ends,
     )
 
 

@@ -93,4 +93,4 @@ def brain_of(proto: pb.BrainParametersProto, place: Place) -> BrainParameters:
     else:
         actions = ActionSpec(0, tuple(proto.vector_action_size))
     require_possible(proto.brain_name, actions, place)
-    return BrainParameters(BrainName(proto.brain_name), tuple(specs), actions)
+    return BrainParameters(BrainName(proto.brain_name), tuple(specs), actions, shows_ends=False)

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from runtime.learner import (
-    BehaviorSettings,
-    MemorySettings,
-    NetworkSettings,
-    PPOHyperparameters,
-    RewardSignalSettings,
-    Schedule,
-    TrainerType,
-)
+from runtime.learner import BehaviorSettings, PPOHyperparameters, Schedule, TrainerType
 from runtime.settings import kinds
 from runtime.settings.cloning import CLONING_TRAINERS, TRAINERS, read_cloning, read_cloning_hyperparameters
 from runtime.settings.faults import Fault, Findings, Place
+from runtime.settings.networks import read_network
 from runtime.settings.nodes import MapNode, Node, empty_map
+from runtime.settings.reward_signals import read_signals
 from runtime.settings.sections import Section
 
 SCHEDULES: Final[tuple[Schedule, ...]] = ("linear", "constant")
-ENCODERS: Final = ("fully_connected", "match3", "simple", "nature_cnn", "resnet")
 _LATER_TRAINERS: Final = ("sac", "poca")
-_LATER_SIGNALS: Final = ("curiosity", "gail", "rnd")
 _NOT_YET: Final = "not supported yet; remove it"
 _SAC_KEYS: Final = (
     "buffer_init_steps",
@@ -102,8 +94,8 @@ def _read_behavior(
     settings = BehaviorSettings(
         trainer_type=trainer,
         hyperparameters=_read_hyperparameters(block.child("hyperparameters"), trainer, place, findings),
-        network_settings=_read_network(block.child("network_settings")),
-        reward_signals=_read_signals(block, findings),
+        network_settings=read_network(block.child("network_settings")),
+        reward_signals=read_signals(block, findings),
         init_path=block.take("init_path", kinds.optional(kinds.text("a path")), None),
         keep_checkpoints=block.take("keep_checkpoints", positive, plain.keep_checkpoints),
         checkpoint_interval=block.take("checkpoint_interval", positive, plain.checkpoint_interval),
@@ -153,37 +145,6 @@ def _read_hyperparameters(block: Section, trainer: TrainerType, owner: Place, fi
     return read
 
 
-def _read_network(block: Section) -> NetworkSettings:
-    plain = NetworkSettings()
-    read = NetworkSettings(
-        normalize=block.take("normalize", kinds.boolean(), plain.normalize),
-        hidden_units=block.take("hidden_units", kinds.integer(at_least=1, at_most=65_536), plain.hidden_units),
-        num_layers=block.take("num_layers", kinds.integer(at_least=1, at_most=64), plain.num_layers),
-        vis_encode_type=block.take("vis_encode_type", kinds.choice(ENCODERS), plain.vis_encode_type),
-        goal_conditioning_type=block.take(
-            "goal_conditioning_type",
-            kinds.choice(("hyper", "none")),
-            plain.goal_conditioning_type,
-        ),
-        deterministic=block.take("deterministic", kinds.boolean(), plain.deterministic),
-        memory=_read_memory(block),
-    )
-    block.close()
-    return read
-
-
-def _read_memory(network: Section) -> MemorySettings | None:
-    memory, plain = network.child("memory"), MemorySettings()
-    read = MemorySettings(
-        memory_size=memory.take(
-            "memory_size", kinds.integer(at_least=2, at_most=65_536, multiple_of=2), plain.memory_size
-        ),
-        sequence_length=memory.take("sequence_length", kinds.integer(at_least=1), plain.sequence_length),
-    )
-    memory.close()
-    return None if network.is_null("memory") else read
-
-
 def _check_sequences(settings: BehaviorSettings, block: Section, owner: Place, findings: Findings) -> None:
     memory, batch_size = settings.network_settings.memory, settings.hyperparameters.batch_size
     network, hyper = block.child("network_settings"), block.child("hyperparameters")
@@ -198,32 +159,6 @@ def _check_sequences(settings: BehaviorSettings, block: Section, owner: Place, f
             allowed="a sequence_length of at most batch_size",
         ),
     )
-
-
-def _read_signals(block: Section, findings: Findings) -> dict[str, RewardSignalSettings]:
-    place = block.place("reward_signals")
-    signals = block.child("reward_signals")
-    if place is None:
-        return {"extrinsic": RewardSignalSettings()}
-    for name in _LATER_SIGNALS:
-        signals.refuse(name, f"the reward signal {name} is {_NOT_YET}")
-    if "extrinsic" not in signals.names():
-        if not set(signals.names()) & set(_LATER_SIGNALS):
-            findings.add(Fault(place=place, problem="there is no reward signal to learn from", allowed="extrinsic"))
-        signals.ignore("extrinsic")
-        signals.close()
-        return {"extrinsic": RewardSignalSettings()}
-    extrinsic = signals.child("extrinsic")
-    plain = RewardSignalSettings()
-    read = RewardSignalSettings(
-        gamma=extrinsic.take("gamma", kinds.number(at_least=0, at_most=1), plain.gamma),
-        strength=extrinsic.take("strength", kinds.number(), plain.strength),
-    )
-    # ML-Agents writes this block into each configuration.yaml; the extrinsic signal has no network to apply it to.
-    _read_network(extrinsic.child("network_settings"))
-    extrinsic.close()
-    signals.close()
-    return {"extrinsic": read}
 
 
 def _warn_of_oddities(settings: BehaviorSettings, horizon: Place, threaded: Place, findings: Findings) -> None:

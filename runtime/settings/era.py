@@ -203,6 +203,9 @@ class _Block:
                 allowed = None if close else listed(sorted(KEYS))
                 self._findings.add(Fault(place=at, problem="unknown key", allowed=allowed, nearest=close))
 
+    def note(self, at: Place, sentence: str) -> None:
+        self._findings.note(f"{at}: {sentence}")
+
     def taken(self, keys: tuple[str, ...]) -> dict[str, tuple[Node, Place]]:
         return {key: (self.node(key), self.at(key)) for key in keys if self.has(key)}
 
@@ -267,7 +270,7 @@ def _network(block: _Block) -> dict[str, tuple[Node, Place]]:
 def _signals(block: _Block) -> tuple[Node, Place]:
     """`reward_signals` as they are (0.9 and later), or what stood in their place before."""
     if block.has("reward_signals"):
-        return block.node("reward_signals"), block.at("reward_signals")
+        return _in_one_pass(block.node("reward_signals"), block), block.at("reward_signals")
     gamma = (block.node("gamma"), block.at("gamma"))
     signals = {"extrinsic": _block_of({"gamma": gamma, "strength": block.word("gamma", "1.0")}, block.at("gamma"))}
     if block.is_true("use_curiosity"):
@@ -278,3 +281,14 @@ def _signals(block: _Block) -> tuple[Node, Place]:
         }
         signals["curiosity"] = _block_of(curiosity, block.at("use_curiosity"))
     return _block_of(signals, block.place)
+
+
+def _in_one_pass(signals: Node, block: _Block) -> Node:
+    """The signals without the passes that curiosity had of its own: its networks learn in those of the policy."""
+    curiosity = signals.entries.get("curiosity") if isinstance(signals, MapNode) else None
+    if not isinstance(signals, MapNode) or not isinstance(curiosity, MapNode) or "num_epoch" not in curiosity.entries:
+        return signals
+    block.note(curiosity.keys["num_epoch"], "num_epoch has no effect; curiosity learns in the passes of the policy")
+    entries = {key: node for key, node in curiosity.entries.items() if key != "num_epoch"}
+    kept = MapNode(curiosity.place, entries, {key: curiosity.keys[key] for key in entries})
+    return MapNode(signals.place, {**signals.entries, "curiosity": kept}, signals.keys)

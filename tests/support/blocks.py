@@ -35,7 +35,7 @@ def events_of(history: StepHistory, reset_id: int) -> tuple[ResetEvent | StepEve
 
 
 def arrays_of(columns: BrainColumns) -> dict[str, np.ndarray | None]:
-    apart = {"observations", "memories"}
+    apart = {"observations", "memories", "shows_ends"}
     named = {each.name: getattr(columns, each.name) for each in fields(columns) if each.name not in apart}
     if columns.memories is not None:
         named |= {f"memories {each.name}": getattr(columns.memories, each.name) for each in fields(columns.memories)}
@@ -43,6 +43,7 @@ def arrays_of(columns: BrainColumns) -> dict[str, np.ndarray | None]:
 
 
 def assert_same_columns(found: BrainColumns, wanted: BrainColumns) -> None:
+    assert found.shows_ends == wanted.shows_ends
     ours, theirs = arrays_of(found), arrays_of(wanted)
     assert ours.keys() == theirs.keys()
     for name, array in ours.items():
@@ -71,6 +72,8 @@ def join_columns(first: BrainColumns, second: BrainColumns, shift: int) -> Brain
         left, right = getattr(first, each.name), getattr(second, each.name)
         if each.name == "memories":
             assert left is right is None, "which memories are kept depends on the cut"
+        elif each.name == "shows_ends":
+            joined[each.name] = left and right
         elif each.name == "observations":
             joined[each.name] = tuple(np.concatenate(pair) for pair in zip(left, right, strict=True))
         elif each.name == "masks":

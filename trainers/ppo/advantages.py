@@ -10,18 +10,24 @@ import tensorflow as tf
 Tensor = Any  # TensorFlow ships no usable types.
 
 ADVANTAGE_FLOOR = 1e-8
-TARGET_INPUTS = ("valid", "rewards", "next_rows", "continues", "is_linked", "strengths", "gammas", "lambda")
+TARGET_INPUTS = ("valid", "next_rows", "continues", "is_linked", "gammas", "lambda")
 
 
-def targets(inputs: Mapping[str, Tensor], old_log_probability: Tensor, old_value: Tensor) -> dict[str, Tensor]:
+def targets(
+    inputs: Mapping[str, Tensor],
+    old_log_probability: Tensor,
+    old_value: Tensor,
+    rewards: Tensor,
+) -> dict[str, Tensor]:
     """What the loss compares with: old log-probabilities and values, targets, advantages with mean 0 and deviation 1.
 
     inputs: the arrays TARGET_INPUTS of an update, n rows, of which those of `valid` 1 are transitions.
-    old_log_probability: (n,). old_value: (n, streams). Beside these columns, the scalar `value_estimate`.
+    old_log_probability: (n,). old_value, rewards: (n, streams). Beside these columns, (streams,) each:
+    `value_estimates` and `mean_rewards`, means over the transitions.
     """
     valid = inputs["valid"]
     raw = advantages(
-        rewards=inputs["rewards"][:, None] * inputs["strengths"],
+        rewards=rewards,
         values=old_value,
         next_rows=inputs["next_rows"],
         continues=inputs["continues"],
@@ -38,7 +44,8 @@ def targets(inputs: Mapping[str, Tensor], old_log_probability: Tensor, old_value
         "old_value": old_value,
         "target": raw + old_value,
         "advantage": (merged - mean) / (deviation + ADVANTAGE_FLOOR),
-        "value_estimate": tf.reduce_sum(tf.reduce_mean(old_value, axis=1) * valid) / total,
+        "value_estimates": tf.reduce_sum(old_value * valid[:, None], axis=0) / total,
+        "mean_rewards": tf.reduce_sum(rewards * valid[:, None], axis=0) / total,
     }
 
 
@@ -55,10 +62,10 @@ def advantages(
     """float32 (n, streams): sum over l of (gamma * lambda)^l * delta_{t+l}, l up to the segment's end.
 
     delta_t = r_t + gamma * V(next_rows_t) * continues_t - V_t. rewards, values: (n, streams). next_rows: int32 (n,).
-    continues: (n,), 0 where the episode really ended. is_linked: (n,), 1 where row t + 1 is the next of the segment.
-    gammas: (streams,).
+    continues: (n, streams), 0 where a stream's return ends with the row. is_linked: (n,), 1 where row t + 1 is the next
+    of the segment. gammas: (streams,).
     """
-    deltas = rewards + gammas * tf.gather(values, next_rows) * continues[:, None] - values
+    deltas = rewards + gammas * tf.gather(values, next_rows) * continues - values
     return backward_recurrence(deltas, gammas * lambda_ * is_linked[:, None])
 
 

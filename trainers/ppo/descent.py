@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from trainers.batches import Capacity
+from trainers.layouts import layout_size
 from trainers.networks import NetworkShape
 from trainers.optimizer_state import Weights
 from trainers.ppo.layers import Recurrence
 from trainers.ppo.loss import LossParts, ppo_loss
 from trainers.ppo.policy import ActorCritic
+from trainers.reward_signals.streams import RewardStreams
 
 Tensor = Any  # TensorFlow ships no usable types.
 State = tuple[Tensor, ...]
@@ -36,7 +38,7 @@ class Adam(tf.Module):
         self.steps = tf.Variable(0, dtype=tf.int32, name="steps")
 
     def step(self, state: State, gradient: Tensor, rate: Tensor) -> State:
-        """The state after one step along `gradient`."""
+        """The state after one step along `gradient`; rate: one for all weights, or one for each."""
         flat, first, second, steps = state
         steps += 1
         t = tf.cast(steps, tf.float32)
@@ -47,7 +49,7 @@ class Adam(tf.Module):
 
 
 class UpdateModule(tf.Module):
-    """Policy and optimiser for one network shape and one capacity; an update is a subclass.
+    """Policy, reward signals and optimiser for one network shape and one capacity; an update is a subclass.
 
     Behaviors of equal shape share it: an update loads what it is given and keeps nothing. `lock` is for one at a time.
     """
@@ -55,11 +57,13 @@ class UpdateModule(tf.Module):
     def __init__(self, shape: NetworkShape, capacity: Capacity, *, name: str) -> None:
         super().__init__(name=name)
         self.policy = ActorCritic(shape)
-        self.adam = Adam(shape.size)
+        self.adam = Adam(shape.full_size)
+        self.streams = RewardStreams(shape)
         self.capacity = capacity
         self.lock = threading.Lock()
         self._held: Weights | None = None
-        self.columns = (*ACTED, *REMEMBERED) if shape.memory_size else ACTED
+        self.acted_columns = (*ACTED, *REMEMBERED) if shape.memory_size else ACTED
+        self.columns = (*self.acted_columns, "follows") if shape.sees_next else self.acted_columns
 
     def variables_of_state(self) -> tuple[tf.Variable, ...]:
         """Where the state is kept between compiled calls."""
@@ -90,6 +94,14 @@ class UpdateModule(tf.Module):
         return self._held
 
 
+class Descent(NamedTuple):
+    """What one minibatch told. ratio_error: the largest |ratio - 1|. signals: losses, by `RewardStreams.loss_tags`."""
+
+    parts: LossParts
+    ratio_error: Tensor
+    signals: tuple[Tensor, ...]
+
+
 def descend(
     module: UpdateModule,
     state: State,
@@ -97,19 +109,21 @@ def descend(
     *,
     sights: Sequence[Tensor],
     numbers: Mapping[str, Tensor],
-) -> tuple[State, LossParts, Tensor]:
-    """State, loss and the largest |ratio - 1| of one minibatch of b rows.
+) -> tuple[State, Descent]:
+    """The state after one minibatch of b rows, and what it told.
 
     rows: `weight` (b,), 0 where there is no row, `vectors` (b, V), normalised, and the columns FIXED and ACTED; with a
-    memory REMEMBERED too, and the rows are lanes. sights: of the same rows. numbers: `epsilon`, `beta` and
-    `learning_rate` of the moment.
+    memory REMEMBERED too, and the rows are lanes; where a signal sees what follows, `next_vectors` and `follows`.
+    sights: of the same rows, and then those of what follows. numbers: `epsilon`, `beta`, `learning_rate` and
+    `signal_rates` of the moment.
     """
     policy = module.policy
     named = policy.tensors(state[0])
     with tf.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(named)
         recurrence = recurrence_of(rows, module.capacity.sequence_length)
-        outputs = policy.outputs(named, rows["vectors"], sights, recurrence)
+        own = [each[: rows["vectors"].shape[0]] for each in sights] if policy.shape.sees_next else sights
+        outputs = policy.outputs(named, rows["vectors"], own, recurrence)
         log_probability, entropy = policy.log_probability_and_entropy(outputs, *(rows[name] for name in ACTED))
         parts = ppo_loss(
             log_probability=log_probability,
@@ -120,10 +134,24 @@ def descend(
             beta=numbers["beta"],
             **{name: rows[name] for name in FIXED},
         )
-    gradients = tape.gradient(parts.total, named, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-    gradient = tf.concat([tf.reshape(gradients[name], [-1]) for name, _ in policy.shape.layout], axis=0)
+        total, losses = parts.total, ()
+        if module.streams.loss_tags:
+            # No weight is in both: one gradient serves them all.
+            learned, losses = module.streams.losses(named, rows, sights)
+            total += learned
+    gradients = tape.gradient(total, named, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+    gradient = tf.concat([tf.reshape(gradients[name], [-1]) for name, _ in policy.shape.full_layout], axis=0)
     ratio_error = tf.reduce_max(tf.abs(tf.exp(log_probability - rows["old_log_probability"]) - 1.0) * rows["weight"])
-    return module.adam.step(state, gradient, numbers["learning_rate"]), parts, ratio_error
+    return module.adam.step(state, gradient, rates(policy.shape, numbers)), Descent(parts, ratio_error, losses)
+
+
+def rates(shape: NetworkShape, numbers: Mapping[str, Tensor]) -> Tensor:
+    """The learning rate: a scalar, or (full_size,) where signals have weights, and rates, of their own."""
+    if shape.full_size == shape.size:
+        return numbers["learning_rate"]
+    sizes = [layout_size(each.layout(shape)) for each in shape.signals]
+    own = [tf.fill([size], numbers["signal_rates"][place]) for place, size in enumerate(sizes)]
+    return tf.concat([tf.fill([shape.size], numbers["learning_rate"]), *own], axis=0)
 
 
 def recurrence_of(rows: Mapping[str, Tensor], steps: int) -> Recurrence | None:

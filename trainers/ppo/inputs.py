@@ -13,6 +13,7 @@ from runtime.learner import BehaviorSettings
 from trainers.batches import Batch, Capacity, minibatch_rows
 from trainers.lanes import acted_lanes, lane_minibatches
 from trainers.normalizer import Normalizer
+from trainers.reward_signals.factory import signals_of
 from trainers.schedules import ScheduledValues
 from trainers.sequences import SequenceRows
 
@@ -48,13 +49,16 @@ def update_inputs(
     else:
         minibatches, used = lane_minibatches(batch.sequences, capacity, rng)
     valid = np.arange(rows) < batch.count
-    signals = list(settings.reward_signals.values())
+    signals = signals_of(settings)
+    goes_on = batch.continues | batch.follows
+    continues = [batch.continues if each.network.ends_with_episode else goes_on for each in signals]
     return {
         **{
             name: _padded(getattr(batch, name), rows)
             for name in ("observations", "masks", "continuous", "discrete", "rewards", "next_rows")
         },
-        "continues": _padded(batch.continues.astype(np.float32), rows),
+        "continues": _padded(np.stack(continues, axis=1).astype(np.float32), rows),
+        "follows": _padded(batch.follows.astype(np.float32), rows),
         "is_linked": _padded(batch.is_linked.astype(np.float32), rows),
         "valid": valid.astype(np.float32),
         "minibatches": minibatches,
@@ -63,6 +67,7 @@ def update_inputs(
         **({} if batch.sequences is None else _remembered(batch.sequences, capacity)),
         "strengths": np.asarray([each.strength for each in signals], np.float32),
         "gammas": np.asarray([each.gamma for each in signals], np.float32),
+        "signal_rates": np.asarray([each.learning_rate for each in signals], np.float32),
         "lambda": np.asarray(settings.hyperparameters.lambd, np.float32),
         "learning_rate": np.asarray(scheduled.learning_rate, np.float32),
         "epsilon": np.asarray(scheduled.epsilon, np.float32),

@@ -28,21 +28,21 @@ class PolicyOutputs(NamedTuple):
 
 
 class ActorCritic(tf.Module):
-    """The network of `networks.py`; its weights are one flat variable, so that they travel as one buffer."""
+    """The network of `networks.py`; its weights are one flat variable, so that they travel as one buffer.
+
+    Behind them lie those of the reward signals.
+    """
 
     def __init__(self, shape: NetworkShape) -> None:
         super().__init__(name="actor_critic")
         self.shape = shape
-        self.flat = tf.Variable(tf.zeros([shape.size]), name="weights")
+        self.flat = tf.Variable(tf.zeros([shape.full_size]), name="weights")
 
     def tensors(self, flat: Tensor) -> dict[str, Tensor]:
-        """The named weights inside a flat vector."""
-        sizes = [int(np.prod(dimensions)) for _, dimensions in self.shape.layout]
-        parts = tf.split(flat, sizes)
-        return {
-            name: tf.reshape(part, dimensions)
-            for (name, dimensions), part in zip(self.shape.layout, parts, strict=True)
-        }
+        """The named weights inside a flat vector: the policy's, and the signals' where it holds them."""
+        layout = self.shape.layout if flat.shape[0] == self.shape.size else self.shape.full_layout
+        parts = tf.split(flat, [int(np.prod(dimensions)) for _, dimensions in layout])
+        return {name: tf.reshape(part, dimensions) for (name, dimensions), part in zip(layout, parts, strict=True)}
 
     def normalized(self, observations: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
         """Vectors as the network sees them."""

@@ -52,7 +52,7 @@ class RecurrentUpdate(PPOUpdate):
     def _chunk_as_acted(self, numbers: Tensor, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """The same for some lanes, rows (b,) or -1."""
         rows = tf.maximum(numbers, 0)
-        picked = {name: tf.gather(inputs[name], rows) for name in ("observations", "acted", *self.columns)}
+        picked = {name: tf.gather(inputs[name], rows) for name in ("observations", "acted", *self.acted_columns)}
         recurrence = recurrence_of(picked, self.capacity.sequence_length + 1)
 
         def body(version: Tensor, log_probability: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -23,7 +23,10 @@ Tensor = Any  # TensorFlow ships no usable types.
 Array = npt.NDArray[np.generic]
 Inputs = Mapping[str, Array]
 
-MOMENT = ("epsilon", "beta", "learning_rate", "shift", "scale")
+MOMENT = ("epsilon", "beta", "learning_rate", "signal_rates", "shift", "scale")
+REWARDED = ("rewards", "strengths")
+SURPRISED = ("continuous", "discrete", "next_rows", "follows")
+"""What rewards depend on: always, and with signals that see what follows."""
 
 
 class StagedUpdate(UpdateModule):
@@ -37,11 +40,13 @@ class StagedUpdate(UpdateModule):
         super().__init__(shape, capacity, name="staged_ppo")
 
     def run(self, weights: Weights, inputs: Inputs, sights: SightRows) -> tuple[Weights, dict[str, float]]:
-        """The weights after the update, and its statistics: losses, entropy, value estimate, first ratio's error."""
+        """The weights after the update, and its statistics: losses, entropy, first ratio's error, the signals' tags."""
         with self.lock:
             self.load(weights)
-            needed = _tensors({name: inputs[name] for name in TARGET_INPUTS})
-            found = self._targets(needed, *self._as_acted(inputs, sights))
+            names = (*TARGET_INPUTS, *REWARDED, *(SURPRISED if self.policy.shape.sees_next else ()))
+            needed = _tensors({name: inputs[name] for name in dict.fromkeys(names)})
+            codes = self._codes(inputs, sights) if self.streams.loss_tags else {}
+            found = self._targets(needed, *self._as_acted(inputs, sights), codes)
             fixed = {name: tensor.numpy() for name, tensor in found.items()}
             used = int(inputs["minibatches_used"])
             losses = [
@@ -49,14 +54,10 @@ class StagedUpdate(UpdateModule):
                 for rows in inputs["minibatches"][: max(used, 1)]
             ]
             after = self.weights() if used else weights
-        policy_loss, value_loss, entropy, _ = np.mean(losses, axis=0)
-        return after, {
-            "policy_loss": float(policy_loss),
-            "value_loss": float(value_loss),
-            "entropy": float(entropy),
-            "value_estimate": float(fixed["value_estimate"]),
-            "first_ratio_error": losses[0][-1],
-        }
+        names = ("first_ratio_error", "policy_loss", "value_loss", "entropy", *self.streams.loss_tags)
+        means = dict(zip(names, np.mean(losses, axis=0), strict=True))
+        statistics = {**means, **self.streams.statistics(fixed), "first_ratio_error": losses[0][0]}
+        return after, {name: float(value) for name, value in statistics.items()}
 
     def _minibatch(
         self,
@@ -69,15 +70,34 @@ class StagedUpdate(UpdateModule):
         picked = {name: fixed[name][rows] for name in FIXED} | {name: inputs[name][rows] for name in self.columns}
         picked["observations"] = inputs["observations"][rows]
         picked["weight"] = (numbers >= 0).astype(np.float32)
+        if self.policy.shape.sees_next:
+            following = inputs["next_rows"][rows]
+            picked["next_observations"] = inputs["observations"][following]
+            numbers = np.concatenate([numbers, np.where(numbers >= 0, following, -1)])
         moment = {name: inputs[name] for name in MOMENT}
         return _tensors(picked), [tf.constant(each) for each in sights.fetch(numbers)], _tensors(moment)
+
+    def _codes(self, inputs: Inputs, sights: SightRows) -> dict[str, Tensor]:
+        """What the encoders of the signals make of each row, (rows, w) each."""
+        scaling = _tensors({name: inputs[name] for name in ("shift", "scale")})
+        size, codes = self.capacity.batch_size, dict[str, Array]()
+        for start in range(0, max(sights.count, 1), size):
+            numbers = np.arange(start, start + size)
+            numbers[numbers >= sights.count] = -1
+            vectors = tf.constant(inputs["observations"][np.maximum(numbers, 0)])
+            found = self._encode(vectors, [tf.constant(each) for each in sights.fetch(numbers)], scaling)
+            is_row = numbers >= 0
+            for name, code in found.items():
+                whole = codes.setdefault(name, np.zeros((self.capacity.rows, code.shape[1]), np.float32))
+                whole[numbers[is_row]] = code.numpy()[is_row]
+        return _tensors(codes)
 
     def _as_acted(self, inputs: Inputs, sights: SightRows) -> tuple[Tensor, Tensor]:
         """Log-probability (rows,) and values (rows, streams) of each row under the version that acted."""
         log_probability = np.zeros(self.capacity.rows, np.float32)
         value = np.zeros((self.capacity.rows, self.policy.shape.streams), np.float32)
         for version, numbers in self._acted_chunks(inputs, sights.count):
-            picked = {name: inputs[name][np.maximum(numbers, 0)] for name in ("observations", *self.columns)}
+            picked = {name: inputs[name][np.maximum(numbers, 0)] for name in ("observations", *self.acted_columns)}
             acted = {name: inputs[f"acted_{name}"][version] for name in ("weights", "shift", "scale")}
             pictures = [tf.constant(each) for each in sights.fetch(numbers)]
             found = self._judge(_tensors(picked), pictures, _tensors(acted))
@@ -118,8 +138,17 @@ class StagedUpdate(UpdateModule):
         return log_probability, outputs.value
 
     @tf.function(jit_compile=True, autograph=False)
-    def _targets(self, inputs: dict[str, Tensor], log_probability: Tensor, value: Tensor) -> dict[str, Tensor]:
-        return targets(inputs, log_probability, value)
+    def _encode(self, observations: Tensor, sights: Sequence[Tensor], scaling: dict[str, Tensor]) -> dict[str, Tensor]:
+        vectors = self.policy.normalized(observations, scaling["shift"], scaling["scale"])
+        return dict(self.streams.codes(self.policy.tensors(self.policy.flat), vectors, sights))
+
+    @tf.function(jit_compile=True, autograph=False)
+    def _targets(
+        self, inputs: dict[str, Tensor], log_probability: Tensor, value: Tensor, codes: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
+        inputs = {**inputs, "is_trained": tf.cast(self.adam.steps > 0, tf.float32)}
+        rewards = self.streams.rewards(self.policy.tensors(self.policy.flat), codes, inputs)
+        return targets(inputs, log_probability, value, rewards)
 
     @tf.function(jit_compile=True, autograph=False)
     def _step(
@@ -128,11 +157,14 @@ class StagedUpdate(UpdateModule):
         sights: Sequence[Tensor],
         moment: dict[str, Tensor],
     ) -> tuple[Tensor, ...]:
-        """Learns from one minibatch; policy loss, value loss, entropy, and the largest |ratio - 1|."""
+        """Learns from one minibatch; the largest |ratio - 1|, policy loss, value loss, entropy, the signals' losses."""
         seen = {**rows, "vectors": self.policy.normalized(rows["observations"], moment["shift"], moment["scale"])}
-        state, parts, error = descend(self, self.state(), seen, sights=sights, numbers=moment)
+        if self.policy.shape.sees_next:
+            following = rows["next_observations"]
+            seen["next_vectors"] = self.policy.normalized(following, moment["shift"], moment["scale"])
+        state, (parts, error, losses) = descend(self, self.state(), seen, sights=sights, numbers=moment)
         self.assign(state)
-        return parts.policy, parts.value, parts.entropy, error
+        return error, parts.policy, parts.value, parts.entropy, *losses
 
 
 def _tensors(arrays: Inputs) -> dict[str, Tensor]:

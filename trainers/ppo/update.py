@@ -18,8 +18,7 @@ from trainers.batches import Capacity, SightRows
 from trainers.networks import NetworkShape
 from trainers.optimizer_state import Weights
 from trainers.ppo.advantages import targets
-from trainers.ppo.descent import FIXED, State, UpdateModule, descend
-from trainers.ppo.loss import LossParts
+from trainers.ppo.descent import FIXED, Descent, State, UpdateModule, descend
 
 Tensor = Any  # TensorFlow ships no usable types.
 Inputs = Mapping[str, npt.NDArray[np.generic]]
@@ -32,7 +31,7 @@ class PPOUpdate(UpdateModule):
         super().__init__(shape, capacity, name="ppo")
 
     def run(self, weights: Weights, inputs: Inputs, sights: SightRows) -> tuple[Weights, dict[str, float]]:
-        """The weights after the update, and its statistics: losses, entropy, value estimate, first ratio's error.
+        """The weights after the update, and its statistics: losses, entropy, first ratio's error, the signals' tags.
 
         sights: there are none; `staged` is for those.
         """
@@ -50,32 +49,35 @@ class PPOUpdate(UpdateModule):
         count = inputs["minibatches_used"]
 
         def body(number: Tensor, state: tuple[Tensor, ...], sums: tuple[Tensor, ...]) -> tuple[Any, ...]:
-            state, parts, ratio_error = self.minibatch_step(number, state, inputs, fixed)
-            first = tf.where(number == 0, ratio_error, sums[3])
-            return number + 1, state, (sums[0] + parts.policy, sums[1] + parts.value, sums[2] + parts.entropy, first)
+            state, (parts, ratio_error, losses) = self.minibatch_step(number, state, inputs, fixed)
+            first = tf.where(number == 0, ratio_error, sums[0])
+            added = (parts.policy, parts.value, parts.entropy, *losses)
+            return number + 1, state, (first, *(each + more for each, more in zip(sums[1:], added, strict=True)))
 
         _, state, sums = tf.while_loop(
             lambda number, *_: number < count,
             body,
-            (tf.constant(0), state, (zero, zero, zero, zero)),
+            (tf.constant(0), state, (zero,) * (4 + len(self.streams.loss_tags))),
         )
         self.assign(state)
         share = 1.0 / tf.maximum(tf.cast(count, tf.float32), 1.0)
         return {
-            "policy_loss": sums[0] * share,
-            "value_loss": sums[1] * share,
-            "entropy": sums[2] * share,
-            "value_estimate": fixed["value_estimate"],
-            "first_ratio_error": sums[3],
+            "policy_loss": sums[1] * share,
+            "value_loss": sums[2] * share,
+            "entropy": sums[3] * share,
+            "first_ratio_error": sums[0],
+            **{tag: total * share for tag, total in zip(self.streams.loss_tags, sums[4:], strict=True)},
+            **self.streams.statistics(fixed),
         }
 
     def prepared(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """What stays the same through all passes: old log-probabilities and values, advantages, targets, vectors."""
         old_log_probability, old_value = self.as_acted(inputs)
-        return {
-            "vectors": self.policy.normalized(inputs["observations"], inputs["shift"], inputs["scale"]),
-            **targets(inputs, old_log_probability, old_value),
-        }
+        vectors = self.policy.normalized(inputs["observations"], inputs["shift"], inputs["scale"])
+        weights = self.policy.tensors(self.policy.flat)
+        inputs = {**inputs, "is_trained": tf.cast(self.adam.steps > 0, tf.float32)}
+        rewards = self.streams.rewards(weights, self.streams.codes(weights, vectors, ()), inputs)
+        return {"vectors": vectors, **targets(inputs, old_log_probability, old_value, rewards)}
 
     def as_acted(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Log-probability (rows,) and values (rows, streams) of each row under the version that acted."""
@@ -114,11 +116,13 @@ class PPOUpdate(UpdateModule):
         state: State,
         inputs: Mapping[str, Tensor],
         fixed: Mapping[str, Tensor],
-    ) -> tuple[State, LossParts, Tensor]:
-        """State, loss and the largest |ratio - 1| of minibatch `number`."""
+    ) -> tuple[State, Descent]:
+        """The state after minibatch `number`, and what it told."""
         numbers = inputs["minibatches"][number]
         rows = tf.maximum(numbers, 0)
         picked = {name: tf.gather(fixed[name], rows) for name in ("vectors", *FIXED)}
         picked |= {name: tf.gather(inputs[name], rows) for name in self.columns}
         picked["weight"] = tf.cast(numbers >= 0, tf.float32)
+        if self.policy.shape.sees_next:
+            picked["next_vectors"] = tf.gather(fixed["vectors"], tf.gather(inputs["next_rows"], rows))
         return descend(self, state, picked, sights=(), numbers=inputs)

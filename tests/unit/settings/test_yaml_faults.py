@@ -108,7 +108,7 @@ def test_threaded_says_that_it_has_no_effect(tmp_path: Path) -> None:
         ("trainer_type: poca", "poca"),
         ("self_play: {save_steps: 20000}", "self_play"),
         ("reward_signals: {gail: {demo_path: x}}", "gail"),
-        ("reward_signals: {extrinsic: {gamma: 0.9}, curiosity: {strength: 0.1}}", "curiosity"),
+        ("reward_signals: {extrinsic: {gamma: 0.9}, gail: {strength: 0.1}}", "gail"),
         ("reward_signals: {rnd: {}}", "rnd"),
         ("hyperparameters: {tau: 0.005}", "tau"),
     ],
@@ -143,6 +143,23 @@ def test_a_bad_environment_parameter_is_refused(tmp_path: Path, parameter: str, 
     fault = fault_of(tmp_path, f"{BASE}environment_parameters:\n  size: {parameter}\n")
     assert fault.startswith("trainer.yaml:13: environment_parameters.size")
     assert words in fault
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("reward_signals: {curiosity: {strenght: 0.1}}", "reward_signals.curiosity.strenght: unknown key; nearest: st"),
+        ("reward_signals: {curiosity: {learning_rate: 0}}", "curiosity.learning_rate: 0 is not allowed"),
+        ("reward_signals: {curiosity: {encoding_size: 0}}", "curiosity.encoding_size: 0 is not allowed"),
+        ("reward_signals: {extrinsic: {learning_rate: 1}}", "extrinsic.learning_rate: unknown key"),
+        (
+            "reward_signals: {curiosity: null}",
+            "no reward signal to learn from; allowed: extrinsic or curiosity",
+        ),
+    ],
+)
+def test_a_bad_key_of_a_reward_signal_is_refused(tmp_path: Path, lines: str, words: str) -> None:
+    assert words in fault_of(tmp_path, behavior(lines))
 
 
 def test_an_unknown_reward_signal_is_refused_with_the_nearest(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def run(
             "rewards": tf.constant(np.asarray(rewards, np.float32)[:, None]),
             "values": tf.constant(np.asarray(values, np.float32)[:, None]),
             "next_rows": tf.constant(np.asarray(next_rows, np.int32)),
-            "continues": tf.constant(np.asarray(continues, np.float32)),
+            "continues": tf.constant(np.asarray(continues, np.float32)[:, None]),
             "is_linked": tf.constant(np.asarray(is_linked, np.float32)),
             "gammas": tf.constant([np.float32(gamma)]),
             "lambda_": tf.constant(np.float32(lambda_)),

@@ -10,7 +10,7 @@ import pytest
 from runtime.errors import UsageError
 from runtime.experience.brains import ActionSpec, BrainName, BrainParameters, ObservationSpec
 from runtime.experience.columns import RowKind
-from runtime.learner import LearnerOptions, RewardSignalSettings
+from runtime.learner import CuriositySettings, LearnerOptions, RewardSignalSettings
 from tests.support.experience_streams import (
     Act,
     Feeder,
@@ -49,19 +49,26 @@ def test_what_cannot_be_trained_is_refused_by_name(brain: BrainParameters, text:
         small_learner(brains=[brain])
 
 
-def test_an_unknown_reward_signal_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("signals", "words"),
+    [
+        ({"extrinsic": RewardSignalSettings(), "gail": RewardSignalSettings()}, "'gail' is not supported yet"),
+        ({"curiosty": RewardSignalSettings()}, r"no reward signal 'curiosty' \(nearest: curiosity\)"),
+        ({"extrinsic": CuriositySettings()}, "'extrinsic' knows no keyword 'learning_rate'; expected gamma or"),
+        ({}, "no reward signal to learn from"),
+    ],
+)
+def test_reward_signals_that_cannot_be_made_are_refused_by_name(
+    signals: Mapping[str, RewardSignalSettings], words: str
+) -> None:
     settings = small_settings()
-    signals: Mapping[str, RewardSignalSettings] = {
-        "extrinsic": RewardSignalSettings(),
-        "curiosity": RewardSignalSettings(),
-    }
     learner = create_learner(
         LearnerOptions(
             run_seed=0,
             settings_for=lambda _: type(settings)(hyperparameters=settings.hyperparameters, reward_signals=signals),
         )
     )
-    with pytest.raises(UsageError, match=r"'curiosity'.*expected extrinsic"):
+    with pytest.raises(UsageError, match=f"behavior 'Walker': .*{words}"):
         learner.add_brain(BRAIN)
 
 

@@ -116,7 +116,7 @@ def _eager(behavior: Behavior, inputs: Mapping[str, Array]) -> npt.NDArray[np.fl
     flat = tf.constant(behavior.weights.flat)
     old_log, _, old_value = distribution(flat, everything)
     values = old_value.numpy().astype(np.float64)
-    continues, linked = inputs["continues"].astype(np.float64), inputs["is_linked"].astype(np.float64)
+    continues, linked = inputs["continues"][:, 0].astype(np.float64), inputs["is_linked"].astype(np.float64)
     rewards, following = inputs["rewards"].astype(np.float64), inputs["next_rows"].astype(np.int64)
     advantage = np.zeros(len(values) + 1)
     for t in reversed(range(count)):
