@@ -75,6 +75,7 @@ _CARDS = (
         why_since=_CHANGING,
     ),
     SceneCard("teacher", "teacher:Teacher", 1.0, 2, "learn from a second brain, which the player plays by itself"),
+    SceneCard("vault", "vault:Vault", 1.0, 8, "pull a lever, take a key, open a chest: nothing before that pays"),
 )
 SCENES: Mapping[str, SceneCard] = MappingProxyType({card.name: card for card in _CARDS})
 

@@ -138,6 +138,23 @@ def _hallway() -> Row:
     )
 
 
+def _vault() -> Row:
+    document = bundled("vault")
+    incurious = bundled("vault", reward_signals={"curiosity": None})
+    return Row(
+        name="vault",
+        what="nothing pays before a chest behind two doors: with curiosity and without",
+        scene="vault",
+        threshold=0.9,
+        agents=16,
+        sides=(
+            Side(name="curiosity", document=document, url=MEMORY),
+            Side(name="no curiosity", document=incurious, url=MEMORY),
+        ),
+        goals=(Reaches("curiosity"), Beats("curiosity", "no curiosity")),
+    )
+
+
 @cache
 def rows() -> tuple[Row, ...]:
     """All rows, quick ones first."""
@@ -165,6 +182,7 @@ def _rows() -> Iterator[Row]:
     )
     yield _hallway()
     yield _walljump()
+    yield _vault()
     yield Row(
         name="two brains",
         what="`crowd`: two behaviors of other actions, one of which appears later; of both, the lower and the later",

@@ -138,6 +138,25 @@ def test_scenes_of_the_whole_protocol_are_learned_to_95_of_100(
     assert run.summary["mean_reward"][behavior] >= 0.95
 
 
+VAULT = "fake:vault?agents=16&link=memory"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_vault_is_opened_by_the_curious(tmp_path: Path, seed: int) -> None:
+    run = trained(tmp_path, "--env", VAULT, "--seed", str(seed))
+    assert run.summary["mean_reward"]["Vault"] >= 0.95
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_vault_stays_shut_for_all_others(tmp_path: Path, seed: int) -> None:
+    content = yaml.safe_load((files("runtime") / "configs" / "vault.yaml").read_text())
+    del content["behaviors"]["Vault"]["reward_signals"]["curiosity"]
+    path = tmp_path / "incurious.yaml"
+    path.write_text(yaml.safe_dump(content))
+    run = trained(tmp_path, str(path), "--env", VAULT, "--seed", str(seed))
+    assert run.summary["mean_reward"]["Vault"] == 0.0
+
+
 HALLWAY = "fake:hallway?agents=8&link=memory"
 
 

@@ -40,6 +40,7 @@ EXPECTED: dict[str, dict[str, tuple[list[list[int]], int, list[int], int]]] = {
     "soccer": {f"Soccer?team={team}": ([[50]], 0, [5], 0) for team in range(2)},
     "buffer": {"Buffer": ([[8, 2]], 0, [2], 0)},
     "teacher": {"Student": ([[8]], 0, [4], 0), "Teacher": ([[8]], 0, [4], 0)},
+    "vault": {"Vault": ([[22]], 0, [5], 0)},
 }
 Document = dict[str, Any]  # JSON: what the script prints
 

@@ -9,7 +9,7 @@ from runtime.settings import RunSettings, Surroundings, parse_run_settings
 SCENES = frozenset(
     {
         *("basic", "balance", "constant", "hybrid", "masked", "crowd", "hallway", "walljump"),
-        *("pushblock_group", "soccer", "buffer", "teacher", "gridworld"),
+        *("pushblock_group", "soccer", "buffer", "teacher", "gridworld", "vault"),
     }
 )
 

@@ -28,6 +28,7 @@ RANDOM_SHARE_MAX = {
     "pushblock_group": 0.7,
     "soccer": 0.3,
     "buffer": 0.65,
+    "vault": 0.01,
 }
 
 
