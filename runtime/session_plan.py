@@ -160,7 +160,11 @@ def player_factory_for(launch: Launch, marker: str) -> UnityPlayerFactory | Memo
         capture_frame_rate=settings.engine.capture_frame_rate,
     )
     target = player_target(settings)
-    extras = LinkExtras(nonfinite=env.not_finite, open_tap=recording(settings, launch.first_incarnation))
+    extras = LinkExtras(
+        nonfinite=env.not_finite,
+        imitated=imitated_brains(settings),
+        open_tap=recording(settings, launch.first_incarnation),
+    )
     if target.is_in_memory and target.text is not None:
         return MemoryPlayerFactory(target=target.text, engine=engine, num_areas=env.num_areas, extras=extras)
     return UnityPlayerFactory(
@@ -259,6 +263,15 @@ class DemonstrationFiles:
         from runtime.players.demonstrations import read_demonstrations  # noqa: PLC0415 - few runs have any
 
         return read_demonstrations(Path(self.folder) / path)
+
+
+def imitated_brains(settings: RunSettings) -> tuple[str, ...]:
+    """Brains that the player plays and somebody learns from; none in inference."""
+    if settings.checkpoints.inference:
+        return ()
+    known = tuple(settings.behaviors.values()) or (settings.default_settings,)
+    names = {each.behavioral_cloning.brain_to_imitate for each in known if each is not None and each.behavioral_cloning}
+    return tuple(sorted(filter(None, names)))
 
 
 def check_demonstrations(settings: RunSettings) -> None:

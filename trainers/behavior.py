@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -252,6 +253,23 @@ class Behavior:
             self.cloning.moments = outcome.moments
         self.version += 1
         self.snapshots = [*self.snapshots, self._snapshot()][-self._snapshots_max :]
+
+    def lesson_arrays(self) -> dict[str, Array]:
+        """What learning from demonstrations keeps in a checkpoint."""
+        if self.cloning is None:
+            return {}
+        return {"cloning.first": self.cloning.moments.first, "cloning.second": self.cloning.moments.second}
+
+    def lesson_state(self) -> dict[str, object]:
+        """The same, of what is no array; JSON."""
+        steps = {} if self.cloning is None else {"cloning_steps": self.cloning.moments.steps}
+        return {"since_update": self.since_update, **steps}
+
+    def restore_lesson(self, state: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+        """Goes on from those; what a checkpoint does not hold begins anew. Raises ValueError for foreign ones."""
+        self.since_update = int(state.get("since_update", 0))
+        if self.cloning is not None and "cloning_steps" in state:
+            self.cloning.moments = self.cloning.moments.restored(state, arrays)
 
     def complete_buffer(self) -> TransitionBuffer:
         """A copy of all experience that no finished update has used, open trajectories bootstrapped; for a save."""

@@ -19,10 +19,12 @@ from runtime.learner import (
     PolicyRelease,
     SaveJob,
     Summary,
+    TrainerType,
     UpdateJob,
     UpdateOutcome,
 )
 from trainers.bc.behavior import CloningBehavior
+from trainers.bc.online import WatchingBehavior
 from trainers.bc.samples import Samples, samples_of
 from trainers.behavior import Behavior, Outcome
 from trainers.checkpoints import Checkpoint, first_loadable, write_checkpoint
@@ -42,6 +44,12 @@ from trainers.saved_state import (
     saved_brain,
 )
 from trainers.tensors_file import Array
+
+TRAINERS: Mapping[TrainerType, type[Behavior]] = {
+    "ppo": Behavior,
+    "offline_bc": CloningBehavior,
+    "online_bc": WatchingBehavior,
+}
 
 
 def create_learner(options: LearnerOptions) -> Learner:
@@ -100,8 +108,7 @@ class PPOLearner:
         name = brain.behavior_name
         refuse_unsupported(brain, settings)
         self._refuse_beyond_memory(brain, settings)
-        make = Behavior if settings.trainer_type == "ppo" else CloningBehavior
-        behavior = make(
+        behavior = TRAINERS[settings.trainer_type](
             brain,
             settings,
             key=behavior_key(self._options.run_seed, name),
@@ -122,7 +129,7 @@ class PPOLearner:
     def _demonstrated(self, brain: BrainParameters, settings: BehaviorSettings) -> Samples | None:
         """What the behavior is to learn from; None when nothing was demonstrated, or nothing is learned."""
         cloning = settings.behavioral_cloning
-        if cloning is None or not self._options.is_training:
+        if cloning is None or not self._options.is_training or settings.trainer_type == "online_bc":
             return None
         if not cloning.demo_path:
             raise UsageError(
@@ -169,6 +176,8 @@ class PPOLearner:
             rows = behavior.rows(block, wire, observations, clock)
             behavior.accept(block, rows, wire, is_training=self._options.is_training)
         for behavior in self._behaviors.values():
+            if isinstance(behavior, WatchingBehavior) and self._options.is_training:
+                behavior.watch(block.watched)
             if behavior.settings.counts_env_steps:
                 behavior.steps += block.steps
 

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from runtime.errors import StorageError, UsageError
 from runtime.experience.brains import ActionSpec, BrainName, BrainParameters, ObservationSpec
-from trainers.bc.pretraining import Moments
 from trainers.behavior import Behavior
 from trainers.buffer import TransitionBuffer
 from trainers.networks import NetworkShape, named_weights
@@ -59,9 +58,7 @@ def behavior_arrays(behavior: Behavior) -> dict[str, Array]:
         arrays[f"snapshot.{number}.weights"] = snapshot.flat
         arrays[f"snapshot.{number}.mean"] = snapshot.normalizer.mean
         arrays[f"snapshot.{number}.m2"] = snapshot.normalizer.m2
-    if behavior.cloning is not None:
-        arrays["cloning.first"] = behavior.cloning.moments.first
-        arrays["cloning.second"] = behavior.cloning.moments.second
+    arrays.update(behavior.lesson_arrays())
     for name, column in behavior.complete_buffer().arrays():
         arrays[f"buffer.{name}"] = column
     return arrays
@@ -76,7 +73,6 @@ def behavior_state(behavior: Behavior) -> dict[str, Any]:
         "version": behavior.version,
         "steps": behavior.steps,
         "period": behavior.period,
-        "since_update": behavior.since_update,
         "adam_steps": behavior.weights.steps,
         "normalizer_count": behavior.normalizer.count,
         "snapshots": [[each.version, each.normalizer.count] for each in behavior.snapshots],
@@ -85,7 +81,7 @@ def behavior_state(behavior: Behavior) -> dict[str, Any]:
         "episodes": behavior.episodes.state(),
         "next_summary": behavior.summaries.next_step,
         "updates_since_summary": list(behavior.summaries.updates),
-        **({} if behavior.cloning is None else {"cloning_steps": behavior.cloning.moments.steps}),
+        **behavior.lesson_state(),
     }
 
 
@@ -133,7 +129,6 @@ def restore_behavior(behavior: Behavior, state: State, arrays: Mapping[str, Arra
         _whole(state, "adam_steps"),
     )
     behavior.version, behavior.steps, behavior.period = (_whole(state, name) for name in ("version", "steps", "period"))
-    behavior.since_update = state.get("since_update", 0)
     behavior.snapshots = [
         PolicySnapshot(
             version,
@@ -147,12 +142,7 @@ def restore_behavior(behavior: Behavior, state: State, arrays: Mapping[str, Arra
     behavior.episodes = EpisodeStatistics.restored(state["episodes"])
     behavior.summaries.next_step = state["next_summary"]
     behavior.summaries.updates = [dict(each) for each in state["updates_since_summary"]]
-    if behavior.cloning is not None and "cloning_steps" in state:
-        behavior.cloning.moments = Moments(
-            _like(behavior.cloning.moments.first, arrays["cloning.first"]),
-            _like(behavior.cloning.moments.second, arrays["cloning.second"]),
-            _whole(state, "cloning_steps"),
-        )
+    behavior.restore_lesson(state, arrays)
 
 
 def restore_policy(behavior: Behavior, state: State, arrays: Mapping[str, Array]) -> None:

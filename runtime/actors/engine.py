@@ -217,6 +217,7 @@ class WorkerEngine:
             hello = await link.start()
             self._outbox.spend("start player", time.perf_counter() - began_s)
             self._know(seat, hello.brains)
+            seat.builder.watch(hello.watched)
             self._outbox.tell_watched(each.brain_name for each in hello.watched)
             seat.stop_work = None
             connected = fx.PlayerConnected(
@@ -248,7 +249,7 @@ class WorkerEngine:
             self._outbox.spend("reset player", time.perf_counter() - began_s)
             self._know(seat, reply.brains)
             seat.memories.clear()
-            seat.builder.record_reset(reply.infos, reset_id=effect.reset_id)
+            seat.builder.record_reset(reply.infos, reset_id=effect.reset_id, watched=reply.watched)
             self._took(seat, reply)
 
         self._spawn(seat, reset)
@@ -306,7 +307,7 @@ class WorkerEngine:
         before = seat.reply
         if reply.brains:
             self._know(seat, reply.brains)
-        seat.builder.record_step(acted, reply.infos)
+        seat.builder.record_step(acted, reply.infos, reply.watched)
         if self._start.carries == "step_infos" and before is not None:
             infos = {name: each.action_info for name, each in acted.items()}
             self._outbox.send_step_info(seat, StepInfo(before.infos, reply.infos, infos), effect.step)

@@ -31,10 +31,12 @@ from runtime.experience.brains import (
     empty_rows,
 )
 from runtime.experience.columns import ActionMemories, BrainColumns, RowKind, StepBlock
+from runtime.experience.watched import WatchedLog
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 RESET_STEP = -1
+_NOTHING: AllBrainInfo = {}
 
 
 class ActedRows(Protocol):
@@ -142,6 +144,7 @@ class BlockBuilder:
         self._agent_steps = 0
         self._holds_reset = False
         self._versions: dict[str, int] = {}
+        self._watched: dict[str, WatchedLog] = {}
 
     @property
     def steps(self) -> int:
@@ -168,10 +171,16 @@ class BlockBuilder:
         for brain in brains:
             self._logs.setdefault(brain.brain_name, _BrainLog(brain))
 
-    def record_reset(self, infos: AllBrainInfo, *, reset_id: int) -> None:
+    def watch(self, brains: Iterable[BrainParameters]) -> None:
+        """Makes brains known that the player plays, whose rows may be given as `watched`."""
+        for brain in brains:
+            self._watched.setdefault(brain.brain_name, WatchedLog(brain))
+
+    def record_reset(self, infos: AllBrainInfo, *, reset_id: int, watched: AllBrainInfo = _NOTHING) -> None:
         """The reply to a reset. What was unanswered stays so for ever: its outcome will not come.
 
-        Raises InternalError while steps from before the reset are held: a block has one reset id.
+        watched: of brains that the player plays. Raises InternalError while steps from before the reset are held: a
+        block has one reset id.
         """
         if self._steps or self._holds_reset:
             raise InternalError(
@@ -185,9 +194,13 @@ class BlockBuilder:
             log.pending = 0
             if name in infos:
                 self._record_reply(log, RESET_STEP, infos[name])
+        for name, info in watched.items():
+            self._watched[name].record_reset(info)
 
-    def record_step(self, acted: Mapping[str, ActedRows], infos: AllBrainInfo) -> None:
-        """One env step: the actions sent, by wire name, and the rows of the reply.
+    def record_step(
+        self, acted: Mapping[str, ActedRows], infos: AllBrainInfo, watched: AllBrainInfo = _NOTHING
+    ) -> None:
+        """One env step: the actions sent, by wire name, and the rows of the reply; watched: as at a reset.
 
         Keeps references: nobody may change the arrays afterwards. Raises InternalError, and records nothing, when a
         brain is unknown or its version differs from the one that acted earlier in this block.
@@ -210,6 +223,8 @@ class BlockBuilder:
             else:
                 self._agent_steps += log.unanswered.answer(info)
                 self._record_reply(log, step, info)
+        for name, info in watched.items():
+            self._watched[name].record_step(info)
         self._steps = step + 1
 
     def take(self) -> StepBlock | None:
@@ -228,6 +243,7 @@ class BlockBuilder:
             agent_steps=self._agent_steps,
             pending=self.pending,
             brains={name: _pack(log) for name, log in used.items()},
+            watched={name: found for name, log in self._watched.items() if (found := log.take()) is not None},
         )
         for log in used.values():
             log.acts, log.replies = [], []

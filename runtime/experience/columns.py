@@ -7,7 +7,7 @@ a later block, are normal: a block's end cuts nothing. The learner pairs them by
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from runtime.experience.brains import Bools, EnvId, Floats, Ids, Incarnation, Ints, Observation
+    from runtime.experience.brains import Bools, BrainParameters, EnvId, Floats, Ids, Incarnation, Ints, Observation
 
 
 class RowKind(IntEnum):
@@ -74,13 +74,32 @@ class BrainColumns:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class WatchedColumns:
+    """What a brain that the player plays has done in a block, k samples, each agent's together and in order.
+
+    observations: one array (k, *shape) per spec. masks: bool (k, mask_size), True = allowed, or None. actions: float32
+    (k, width), in the player's units, continuous ones first, then indices. begins: bool (k,), False where a sample goes
+    on from the one before. forgets: all samples of earlier blocks are to be forgotten first.
+    """
+
+    brain: BrainParameters
+    agents: Ids
+    observations: tuple[Observation, ...]
+    masks: Bools | None
+    actions: Floats
+    begins: Bools
+    forgets: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class StepBlock:
     """S env steps of one environment under fixed policy versions.
 
     Known by (env_id, incarnation, first_step): first_step counts env steps of this incarnation from 0; `steps` is S, 0
     for the block that carries the reply to a reset. versions: the policy version of each brain that acted. decisions:
     action rows sent. agent_steps: decisions whose outcome is a row of this block. brains: columns by wire name.
-    pending: agents per brain that wait for a decision after the block.
+    pending: agents per brain that wait for a decision after the block. watched: by wire name, what brains did that the
+    player plays, where somebody is to learn from them; they are in no other number here.
     """
 
     env_id: EnvId
@@ -93,3 +112,4 @@ class StepBlock:
     agent_steps: int
     pending: Mapping[str, int]
     brains: Mapping[str, BrainColumns]
+    watched: Mapping[str, WatchedColumns] = field(default_factory=dict)

@@ -29,7 +29,7 @@ def split_block(
 
     unanswered: by wire name, agents whose action from before the block has no outcome yet; nobody after a reset. Every
     agent that waits is taken to act in the next step. Memories are those that `block` has: a builder would have kept
-    others at the cut. Raises ValueError when `at` is not in 0..steps.
+    others at the cut; what was watched stands in the second part. Raises ValueError when `at` is not in 0..steps.
     """
     if not 0 <= at <= block.steps:
         msg = f"a block of {block.steps} steps cannot be cut after {at}; expected 0 to {block.steps}"
@@ -45,7 +45,7 @@ def split_block(
     answered = sum(_count_answered(columns, at, unanswered.get(name, ())) for name, columns in block.brains.items())
     head = _part(block, heads, steps=at, pending=pending, agent_steps=answered)
     tail = _part(block, tails, steps=block.steps - at, pending=block.pending, agent_steps=block.agent_steps - answered)
-    return head, replace(tail, first_step=block.first_step + at)
+    return replace(head, watched={}), replace(tail, first_step=block.first_step + at)
 
 
 def _part(

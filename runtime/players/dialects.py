@@ -6,11 +6,11 @@ has told about its brains; nothing else of the conversation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from runtime.errors import PlayerDiedError, PlayerRefusalError
+from runtime.errors import PlayerContentError, PlayerDiedError, PlayerRefusalError, VersionMismatchError
 from runtime.experience.actions import Actions
 from runtime.experience.brains import BrainParameters
 from runtime.experience.parameters import ParameterValue, drawn_value
@@ -33,11 +33,13 @@ class Reading:
     """How a player's content is read.
 
     watches: also brains that the player controls by itself: shown apart (API-8 to API-10), or as ours (1.x), as the
-    low-level interfaces of those days had it.
+    low-level interfaces of those days had it. imitated: names of such brains that somebody learns from: only these are
+    shown, and a player that does not show them is refused.
     """
 
     nonfinite: NonFinite = "refuse"
     watches: bool = False
+    imitated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class FirstDialect:
 
     def __init__(self, told: pb1.UnityRLInitializationOutput, place: Place, reading: Reading) -> None:
         ours, watched = handshake_gen1.announced_brains(told, place)
+        require_imitated(reading.imitated, ours, watched, place)
         self.watched = watched
         """Brains that the player controls by itself."""
         self._known = codec_gen1.known_gen1(ours, watched, ends_all=told.version != "API-10")
@@ -108,6 +111,8 @@ class FirstDialect:
         reply, self._known = codec_gen1.decode_reply(
             heard.message, self._known, guard, is_first=is_first, watches=self._reading.watches
         )
+        if self._reading.imitated:
+            return replace(reply, watched={name: reply.watched[name] for name in self._reading.imitated})
         return reply
 
     def recognise(self, body: bytes) -> PlayerReply | None:
@@ -176,6 +181,23 @@ class SecondDialect:
         return replies.encode_step(actions, side_channel)
 
 
+def require_imitated(
+    imitated: Iterable[str], ours: Iterable[BrainParameters], watched: Iterable[BrainParameters], place: Place
+) -> None:
+    """Nothing where the player plays all of these brains; else raises PlayerContentError with those that there are."""
+    shown, played = {each.brain_name for each in watched}, {each.brain_name for each in ours}
+    for name in imitated:
+        if name not in shown:
+            why = "is played by the trainer (is_training is true)" if name in played else "is none of the player's"
+            raise PlayerContentError(
+                f"{place.environment}: brain_to_imitate {name!r} {why}; expected a brain that the player plays (not "
+                f"among the Academy's brains to control): {', '.join(map(repr, sorted(shown))) or 'there is none'}. "
+                "Correct the name, or the player.",
+                env_id=place.env_id,
+                incarnation=place.incarnation,
+            )
+
+
 def generation_of(body: bytes, place: Place) -> Generation:
     """The generation of the player that introduces itself so, when nothing but its bytes tells.
 
@@ -220,6 +242,15 @@ def meet(
         require_open(message.header.status, place)
         told = handshake.introduction(message, place)
         handshake.require_version(told, place)
+        if reading.imitated:
+            raise VersionMismatchError(
+                f"{place.environment}: to imitate brain {reading.imitated[0]!r}, what it does must be seen, and "
+                f"players that speak {told.communication_version} show it nowhere; expected one of "
+                f"{', '.join(GEN1_VERSIONS)}. Record demonstrations in Unity and learn from them (trainer_type "
+                "offline_bc), or use a player of that time.",
+                env_id=place.env_id,
+                incarnation=place.incarnation,
+            )
         answer = handshake.encode_answer(told, seed=seed, num_areas=num_areas)
         return SecondDialect(told, reading), handshake.hello(told, pid=pid), answer
     message1 = codec_gen1.parse_message(body, place)

@@ -30,12 +30,14 @@ class LinkExtras:
     """What users may add to the links of a factory; functions travel to EnvWorkers by cloudpickle.
 
     nonfinite: what becomes of NaN and infinities: `refuse` (an error that names the place) or `zero` (0, and counted in
-    `PlayerReply.replaced_numbers`). watches: also decode brains that the player controls by itself. make_channels: the
-    side channels of a new player, by environment number. open_tap: who hears the raw messages of a new player.
+    `PlayerReply.replaced_numbers`). watches: also decode brains that the player controls by itself. imitated: names of
+    such brains that are learned from, decoded too; a player that does not show them is refused. make_channels: the side
+    channels of a new player, by environment number. open_tap: who hears the raw messages of a new player.
     """
 
     nonfinite: NonFinite = "refuse"
     watches: bool = False
+    imitated: tuple[str, ...] = ()
     make_channels: Callable[[int], Sequence[SideChannel]] | None = None
     open_tap: Callable[[EnvAssignment], MessageTap] | None = None
 
@@ -48,7 +50,9 @@ class LinkExtras:
             assignment,
             engine,
             num_areas=num_areas,
-            reading=Reading(nonfinite=self.nonfinite, watches=self.watches),
+            reading=Reading(
+                nonfinite=self.nonfinite, watches=self.watches or bool(self.imitated), imitated=self.imitated
+            ),
             make_channels=lambda: () if self.make_channels is None else self.make_channels(int(assignment.env_id)),
         )
 

@@ -1,4 +1,4 @@
-"""Learning from demonstrations alone: the trainer `offline_bc`.
+"""Learning from demonstrations alone: the trainer `offline_bc`, on which `online_bc` is built.
 
 Agents act in the world all the while, so that what was learned is seen and steps are counted, but nothing is learned
 from what they do. An update is due after each `time_horizon` agent steps; it is `batches_per_epoch` minibatches of the
@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from runtime.experience.brains import BrainParameters
-from runtime.learner import BehaviorSettings, BrainProgress, CloningSettings, PolicyRelease
+from runtime.learner import BehaviorSettings, BrainProgress, CloningSettings, PolicyRelease, RewardSignalSettings
 from trainers.batches import Capacity
 from trainers.bc.minibatches import minibatches_of, sequence_starts
-from trainers.bc.samples import Samples, left_out_warning
+from trainers.bc.samples import Samples, blank_sample, left_out_warning
 from trainers.behavior import Behavior, Outcome
 from trainers.networks import named_weights
+from trainers.normalizer import Normalizer
 from trainers.ppo import engine
 from trainers.randomness import generator
 from trainers.schedules import scheduled_values
@@ -45,8 +46,10 @@ class CloningBehavior(Behavior):
         samples: Samples | None = None,
     ) -> None:
         """samples: demonstrated ones; None when nothing is to be learned."""
-        super().__init__(brain, settings, key=key, keeps_versions=keeps_versions)
+        signals = {"extrinsic": settings.reward_signals.get("extrinsic", RewardSignalSettings())}
+        super().__init__(brain, replace(settings, reward_signals=signals), key=key, keeps_versions=keeps_versions)
         self.samples = samples
+        self._steps_in_flight = 0
         if self.shape.continuous_size:
             flat = self.weights.flat.copy()
             named_weights(self.shape, flat)["log_std"][...] = LOG_STD_AT_FIRST
@@ -66,6 +69,11 @@ class CloningBehavior(Behavior):
         return "" if self.samples is None else left_out_warning(self.name, self.samples)
 
     @property
+    def has_samples(self) -> bool:
+        """True where there is something to learn from."""
+        return self.samples is not None
+
+    @property
     def cloning_settings(self) -> CloningSettings:
         """How it learns."""
         assert self.settings.behavioral_cloning is not None
@@ -74,7 +82,7 @@ class CloningBehavior(Behavior):
     def progress(self, *, is_training: bool) -> BrainProgress:
         """How far the behavior is; agent steps since the last update stand for those that are buffered."""
         horizon = self.settings.time_horizon
-        is_due = self.since_update >= horizon and self.samples is not None
+        is_due = self.since_update >= horizon and self.has_samples
         return replace(
             super().progress(is_training=is_training),
             buffered=self.since_update,
@@ -84,16 +92,19 @@ class CloningBehavior(Behavior):
 
     def warm_up(self) -> None:
         """Compiles the step by taking one that nobody keeps."""
-        if self.samples is not None:
-            self._lesson(self.samples, batches=1, is_trial=True)()
+        self._lesson(blank_sample(self.shape), self.normalizer, batches=1, is_trial=True)()
         engine.give_back_memory()
 
     def begin_update(self) -> Callable[[], Outcome]:
         """A job that learns from the demonstrations."""
         assert self.samples is not None
+        return self.lesson(self.samples, self.normalizer)
+
+    def lesson(self, samples: Samples, normalizer: Normalizer) -> Callable[[], Outcome]:
+        """A job that learns from samples, normalised so."""
         self.period += 1
-        self.since_update = 0
-        return self._lesson(self.samples, batches=self.cloning_settings.batches_per_epoch)
+        self._steps_in_flight, self.since_update = self.since_update, 0
+        return self._lesson(samples, normalizer, batches=self.cloning_settings.batches_per_epoch)
 
     def finish_update(self, outcome: Outcome) -> PolicyRelease:
         """Installs the outcome as the next version. Raises LearnerError when it is not finite."""
@@ -101,8 +112,19 @@ class CloningBehavior(Behavior):
         self.summaries.updates.append({"Losses/Cloning Loss": outcome.statistics["cloning_loss"]})
         return self.release()
 
-    def _lesson(self, samples: Samples, *, batches: int, is_trial: bool = False) -> Callable[[], Outcome]:
-        weights, normalizer, shape = self.weights, self.normalizer, self.shape
+    def install(self, outcome: Outcome) -> None:
+        """Takes the outcome's weights as the next version. Raises LearnerError when it is not finite."""
+        super().install(outcome)
+        self._steps_in_flight = 0
+
+    def lesson_state(self) -> dict[str, object]:
+        """What is saved of learning: of an update under way nothing."""
+        return {**super().lesson_state(), "since_update": self.since_update + self._steps_in_flight}
+
+    def _lesson(
+        self, samples: Samples, normalizer: Normalizer, *, batches: int, is_trial: bool = False
+    ) -> Callable[[], Outcome]:
+        weights, shape = self.weights, self.shape
         rng = generator(self.key, "minibatches", self.version)
         hyper = self.settings.hyperparameters
         capacity = Capacity(rows=0, batch_size=hyper.batch_size, epochs=1, sequence_length=self.sequence_length)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from runtime.learner import BehaviorSettings, CloningSettings
 from trainers.batches import Capacity
 from trainers.bc.minibatches import minibatches_of, sequence_starts
 from trainers.bc.samples import Samples
+from trainers.buffer import Array
 from trainers.networks import NetworkShape
 from trainers.normalizer import Normalizer
 from trainers.optimizer_state import Weights
@@ -30,6 +32,13 @@ class Moments:
     def empty(size: int) -> Moments:
         """Before the first step."""
         return Moments(np.zeros(size, np.float32), np.zeros(size, np.float32), 0)
+
+    def restored(self, state: Mapping[str, Any], arrays: Mapping[str, Array]) -> Moments:
+        """Those of a checkpoint. Raises ValueError where they are not as many as these, or not finite."""
+        first, second = (arrays[f"cloning.{name}"].astype(np.float32) for name in ("first", "second"))
+        if not {first.shape, second.shape} == {self.first.shape} or not np.isfinite([first, second]).all():
+            raise ValueError(f"moments of shapes {first.shape}, {second.shape}, expected {self.first.shape} and finite")
+        return Moments(first, second, int(state["cloning_steps"]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,8 +15,9 @@ import numpy.typing as npt
 from runtime.errors import UsageError
 from runtime.experience.brains import BrainParameters, Floats, Ints, Observation
 from runtime.experience.demonstrations import Demonstration, demonstrated_steps, spec_differences
-from trainers.buffer import Array, Observations
+from trainers.buffer import Array, Observations, part_types
 from trainers.export import ACTION_CLIP
+from trainers.networks import NetworkShape
 
 Bools = npt.NDArray[np.bool_]
 BYTE_MAX = 255.0
@@ -71,6 +72,17 @@ def left_out_warning(behavior: str, samples: Samples) -> str:
     if not samples.left_out:
         return ""
     return f"behavior {behavior!r}: {samples.left_out} demonstrated actions that their masks forbid are left out"
+
+
+def blank_sample(shape: NetworkShape) -> Samples:
+    """One sample that shows nothing, for those who only compile."""
+    return Samples(
+        observations=tuple(np.zeros((1, *dimensions), dtype) for dtype, dimensions in part_types(shape)),
+        masks=np.ones((1, shape.mask_size), np.bool_),
+        continuous=np.zeros((1, shape.continuous_size), np.float32),
+        discrete=np.zeros((1, len(shape.branches)), np.int32),
+        begins=np.ones(1, np.bool_),
+    )
 
 
 def joined_samples(parts: Sequence[Samples]) -> Samples:

@@ -1,0 +1,103 @@
+"""Runs that learn from a brain which the player plays, over gRPC and in memory, and case C30."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from runtime.record_demo import record
+from tests.support.runs import FinishedRun, journal_totals, train
+
+OLD = "fake:teacher?protocol=API-10"
+SMALL = {"hidden_units": 16, "num_layers": 1, "summary_freq": 200, "max_steps": 600}
+ONLINE = {"trainer": "online_bc", "brain_to_imitate": "Teacher", "learning_rate": 3e-3, "batches_per_epoch": 20}
+
+
+def era(folder: Path, **student: object) -> str:
+    path = folder / "trainer_config.yaml"
+    path.write_text(yaml.safe_dump({"Student": {**SMALL, **student}}))
+    return str(path)
+
+
+def last_reward(run: FinishedRun) -> float:
+    """The mean reward of the last summary on screen."""
+    line = next(each for each in reversed(run.lines) if "Student. Step:" in each)
+    return float(line.partition("Mean Reward: ")[2].split(". ")[0])
+
+
+def test_a_student_becomes_its_teacher_and_only_its_own_steps_count(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    argv = ("--train", "--env", f"{OLD}&agents=2&journal={journal}", "--num-envs", "2", "--seed", "4")
+    run = train(tmp_path, "online", era(tmp_path, **ONLINE), *argv)
+    assert run.code == 0, run.text
+    assert last_reward(run) >= 0.9
+    assert list(run.summary["mean_reward"]) == ["Student"]
+    counted = journal_totals(journal)
+    assert (run.summary["env_steps"], run.summary["agent_steps"]) == (600, 1200)
+    assert counted["env_steps"] == 600
+    assert "brain 'Teacher' is controlled by the player (is_training is false): it is not trained" in run.text
+
+
+def test_a_student_that_goes_on_later_ends_the_same(tmp_path: Path) -> None:
+    file = era(tmp_path, **ONLINE)
+    argv = (file, "--train", "--env", f"{OLD}&agents=3&link=memory", "--seed", "4")
+    whole = train(tmp_path, "whole", *argv, "--restart-envs-at", "600")
+    assert whole.code == 0, whole.text
+    assert train(tmp_path, "parts", *argv, "--stop-at", "600").code == 0
+    parts = train(tmp_path, "parts", *argv, "--resume")
+    assert parts.summary["policy_sha256"] == whole.summary["policy_sha256"]
+    assert parts.summary["policy_version"] == whole.summary["policy_version"]
+
+
+def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
+    argv = ("--train", "--env", f"{OLD}&link=memory", "--num-envs", "2", "--seed", "4")
+    runs = [train(tmp_path, f"w{count}", era(tmp_path, **ONLINE), *argv, "--workers", str(count)) for count in (1, 2)]
+    assert runs[0].code == 0, runs[0].text
+    assert runs[0].summary["policy_sha256"] == runs[1].summary["policy_sha256"]
+
+
+@pytest.mark.parametrize(
+    ("url", "teacher", "told"),
+    [
+        (
+            "fake:teacher?link=memory",
+            "Teacher",
+            "players that speak 1.5.0 show it nowhere; expected one of API-8, API-9, API-10",
+        ),
+        (
+            f"{OLD}&link=memory",
+            "Master",
+            "brain_to_imitate 'Master' is none of the player's; expected a brain that the player plays",
+        ),
+        (f"{OLD}&link=memory", "Student", "brain_to_imitate 'Student' is played by the trainer (is_training is true)"),
+    ],
+)
+def test_a_player_that_does_not_show_the_teacher_is_refused(tmp_path: Path, url: str, teacher: str, told: str) -> None:
+    file = era(tmp_path, trainer="online_bc", brain_to_imitate=teacher)
+    run = train(tmp_path, "refused", file, "--train", "--env", url)
+    assert run.code == 3
+    assert told in run.text
+    assert run.summary["restarts"] == {"0": 0}
+
+
+def test_c30_three_trainers_of_2019_take_the_same_steps(tmp_path: Path) -> None:
+    demo, _ = record(OLD, tmp_path / "Student", episodes=10, generation=1)
+    trainers: dict[str, dict[str, object]] = {
+        "offline": {"trainer": "offline_bc", "demo_path": str(demo)},
+        "online": {"trainer": "online_bc", "brain_to_imitate": "Teacher"},
+        "ppo": {"trainer": "ppo", "batch_size": 16, "buffer_size": 64},
+    }
+    argv = ("--train", "--num-envs", "3", "--seed", "1")
+    ends = {}
+    for name, keys in trainers.items():
+        journal = tmp_path / f"journal-{name}"
+        file = era(tmp_path, **{**keys, "max_steps": 50, "summary_freq": 10, "time_horizon": 64})
+        run = train(tmp_path, name, file, *argv, "--env", f"{OLD}&agents=1&journal={journal}")
+        assert run.code == 0, run.text
+        assert run.summary["exit_reason"] == "max_steps"
+        # One step for each reply that came back, whatever learns from it.
+        assert journal_totals(journal)["env_steps"] == run.summary["env_steps"]
+        ends[name] = (run.summary["env_steps"], run.summary["agent_steps"], run.summary["decisions"])
+    assert set(ends.values()) == {(51, 51, 51)}  # 17 rounds of three: the first beyond 50
