@@ -57,10 +57,7 @@ class StartWorker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartPlayer:
-    """Supervisor -> EnvWorker, TrainerController: start this environment's player (again), after a loss or on request.
-
-    The TrainerController is told of losses only.
-    """
+    """Supervisor -> EnvWorker, TrainerController: start a player (again), on request or, told to both, after a loss."""
 
     run: str
     environment: EnvAssignment
@@ -71,7 +68,7 @@ class WorkerReady:
     """EnvWorker -> Supervisor -> TrainerController: the player of an environment has connected.
 
     pid: of the EnvWorker; player_pid: of the player, 0 when it has no process of its own. reset_parameters: what the
-    player announced (GEN1).
+    player announced (GEN1). takes_parameters: it can be told parameters without a reset.
     """
 
     run: str
@@ -81,6 +78,7 @@ class WorkerReady:
     pid: int
     player_pid: int
     reset_parameters: Mapping[str, float] = field(default_factory=dict)
+    takes_parameters: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +96,8 @@ class BrainsFound:
 class ResetRequest:
     """TrainerController -> EnvWorker: reset one environment with these parameters.
 
-    reset_id: rises by one with every reset of the environment; train_mode: False for the player's normal speed.
+    reset_id: rises by one with every reset of the environment; parameters_id: when parameters change for all players;
+    train_mode: False for the player's normal speed.
     """
 
     run: str
@@ -107,6 +106,7 @@ class ResetRequest:
     reset_id: int
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     train_mode: bool = True
+    parameters_id: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +136,7 @@ class StepGrant:
     versions: by behavior name. A grant replaces older ones of the same environment; one that is not newer is harmless.
     block_steps: env steps after which a block is sent, if possible together with those of the worker's other
     environments. gathers: True when it may wait for them though its environment stands still, as in a round.
+    parameters: for players whose last reset or grant had a lower parameters_id, before their next step.
     """
 
     run: str
@@ -143,6 +144,8 @@ class StepGrant:
     versions: Mapping[str, int]
     block_steps: int
     gathers: bool = False
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
+    parameters_id: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,14 +194,12 @@ class PolicyUpdate:
         and UsageError for one that cannot be pickled.
         """
         if not isinstance(policy, Policy):
-            msg = f"a {type(policy).__name__} is no Policy; expected a subclass of runtime.experience.actions.Policy"
-            raise TypeError(msg)
+            raise TypeError(f"a {type(policy).__name__} is no Policy; expected a runtime.experience.actions.Policy")
         try:
             body = cloudpickle.dumps(policy)
         except Exception as error:
-            name = type(policy).__name__
-            msg = f"the policy {name} cannot be sent to EnvWorkers: {error}. Keep files, locks and sessions out of it."
-            raise UsageError(msg) from error
+            text = f"the policy {type(policy).__name__} cannot be sent to EnvWorkers: {error}."
+            raise UsageError(f"{text} Keep files, locks and sessions out of it.") from error
         return PolicyUpdate(run=run, behavior=brain.partition("?")[0], version=version, kind="policy", body=body)
 
 

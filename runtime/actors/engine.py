@@ -35,7 +35,7 @@ from runtime.messages import (
     LossKind,
     StartWorker,
 )
-from runtime.players.links import LinkLimits, PlayerReply, PromptLink, TellingLink
+from runtime.players.links import LinkLimits, PlayerReply, PromptLink, TellingLink, ToldLink
 
 logger = logging.getLogger(__name__)
 
@@ -221,7 +221,12 @@ class WorkerEngine:
             self._outbox.tell_watched(each.brain_name for each in hello.watched)
             seat.stop_work = None
             connected = fx.PlayerConnected(
-                assignment.env_id, assignment.incarnation, hello.pid, hello.reset_parameters, hello.brains
+                assignment.env_id,
+                assignment.incarnation,
+                hello.pid,
+                hello.reset_parameters,
+                hello.brains,
+                hello.takes_parameters,
             )
             self.deliver(connected)
 
@@ -269,6 +274,8 @@ class WorkerEngine:
             return
         seat.asked_s = time.perf_counter()
         self._outbox.spend("act", seat.asked_s - began_s)
+        if effect.parameters and isinstance(seat.link, ToldLink):
+            seat.link.tell(effect.parameters)
         if seat.prompt_link is not None:
             self._step_promptly(seat, seat.prompt_link, effect, acted)
             return

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from runtime.decisions.controller_end import after_round, due_end
 from runtime.decisions.controller_state import ControllerPhase, ControllerState
-from runtime.decisions.curricula import reset_players
+from runtime.decisions.curricula import parameters_of, reset_players
 from runtime.decisions.effects import AcceptBlocks, CutTrajectories, Send, StartUpdate, worker_role
 from runtime.decisions.frozen import replace
 from runtime.decisions.ledger import EnvRecord, behaviors_of, judge, seen_block
@@ -222,6 +222,8 @@ def grants(state: ControllerState, records: list[EnvRecord], block_steps: int) -
                 versions=state.versions,
                 block_steps=block_steps,
                 gathers=state.options.is_sync,
+                parameters=parameters_of(state) if state.parameters_id else {},
+                parameters_id=state.parameters_id,
             ),
         )
         for worker in sorted(by_worker)

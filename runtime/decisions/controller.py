@@ -191,6 +191,7 @@ def _worker_ready(state: ControllerState, message: WorkerReady) -> Decision:
         return _stale(state, message)
     state, record = _successor(state, record, message)
     record = replace(record, state="resetting", reset_id=0, player_pid=message.player_pid)
+    record = replace(record, takes_parameters=message.takes_parameters)
     request = reset_request(state, record)
     if state.ending is not None:
         # It was not known when the others were asked.

@@ -83,8 +83,9 @@ class ControllerState:
     holder_failed_at: newest PolicyHolder that was lost. agents_max: most agents ever seen waiting in one environment.
     is_save_failing: the newest save failed, which was said. seen_before: env steps when behaviors of a resumed run last
     had an agent. next_save: agent steps of the next checkpoint, by behavior.
-    lessons: where the curricula are; resampled: how often parameters were drawn anew. is_reset_due: all players are
-    reset before they go on. is_unknown_told: it was said that lessons wait for a behavior that nobody has announced.
+    lessons: where the curricula are; resampled: how often parameters were drawn anew. parameters_id: how often lessons
+    changed in this process. is_reset_due: all players are reset before they go on. is_unknown_told: it was said that
+    lessons wait for a behavior that nobody has announced.
     """
 
     options: ControllerOptions
@@ -113,6 +114,7 @@ class ControllerState:
     next_save: Mapping[str, int] = field(default_factory=dict)
     lessons: LessonState = LessonState()
     resampled: int = 0
+    parameters_id: int = 0
     is_reset_due: bool = False
     is_unknown_told: bool = False
 

@@ -38,23 +38,38 @@ def reset_request(state: ControllerState, record: EnvRecord) -> ResetRequest:
         reset_id=record.reset_id,
         parameters=parameters_of(state),
         train_mode=state.options.train_mode,
+        parameters_id=state.parameters_id,
     )
 
 
 def look_at_lessons(state: ControllerState) -> Decision:
-    """The lessons after what was accepted; a reset is due when one has changed, or at a resampling."""
+    """The lessons after what was accepted; players are told of a new one with a grant, or reset where they must be.
+
+    A resampling resets all of them.
+    """
     options = state.options
     effects: Effects = ()
     if options.is_training and options.lessons:
         progress = {name: min(1.0, each.steps / each.max_steps) for name, each in state.progress.items()}
         lessons, moved = look(state.lessons, options.lessons, progress)
-        state = replace(state, lessons=lessons, is_reset_due=state.is_reset_due or bool(moved))
+        needs_reset = any(_needs_reset(state, parameter, state.lessons.numbers[parameter]) for parameter in moved)
+        state = replace(state, lessons=lessons, is_reset_due=state.is_reset_due or needs_reset)
+        state = replace(state, parameters_id=state.parameters_id + bool(moved))
         effects = (*(_moved(state, name) for name in moved), *_unknown_once(state))
         state = replace(state, is_unknown_told=state.is_unknown_told or bool(unknown_behaviors(state)))
     interval = options.resampling_interval
     if interval is not None and state.counters.env_steps // interval > state.resampled:
         state = replace(state, resampled=state.counters.env_steps // interval, is_reset_due=True)
     return state, effects
+
+
+def _needs_reset(state: ControllerState, parameter: str, number: int) -> bool:
+    """Whether the end of that lesson resets players: it says so, or one that is there cannot be told otherwise."""
+    (plan,) = (each for each in state.options.lessons if each.parameter == parameter)
+    criterion = plan.criterion(number)
+    assert criterion is not None
+    there = (each for each in state.envs.values() if each.state in {"ready", "stepping", "resetting"})
+    return criterion.require_reset or not all(each.takes_parameters for each in there)
 
 
 def _moved(state: ControllerState, parameter: str) -> Report:

@@ -117,12 +117,16 @@ class ResetPlayer:
 
 @dataclass(frozen=True, slots=True)
 class StepPlayer:
-    """Act on the player's last reply with these policy versions and send the actions; answered like ResetPlayer."""
+    """Act on the player's last reply with these policy versions and send the actions; answered like ResetPlayer.
+
+    parameters: new ones, for the player to be told with the step.
+    """
 
     env_id: EnvId
     incarnation: Incarnation
     step: int
     versions: Mapping[str, int]
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,7 @@ class PlayerConnected:
     player_pid: int
     reset_parameters: Mapping[str, float] = field(default_factory=dict)
     brains: tuple[BrainParameters, ...] = ()
+    takes_parameters: bool = False
 
 
 @dataclass(frozen=True, slots=True)

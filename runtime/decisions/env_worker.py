@@ -142,6 +142,7 @@ def _connected(state: WorkerState, slot: Slot, message: PlayerConnected, pid: in
         pid=pid,
         player_pid=message.player_pid,
         reset_parameters=message.reset_parameters,
+        takes_parameters=message.takes_parameters,
     )
     effects: Effects = (Send(SUPERVISOR, ready),)
     return with_slot(state, slot), (*effects, *_found(state, slot, message.brains))
@@ -199,6 +200,7 @@ def _reset(state: WorkerState, before: Slot, slot: Slot, message: ResetRequest) 
         return drop(state)
     flush: Effects = (SendBlocks((slot.env_id,)),) if slot.open_steps else ()
     slot = replace(slot, reset_id=message.reset_id, open_steps=0, pending={})
+    slot = replace(slot, told=message.parameters, parameters_id=message.parameters_id)
     ask = ResetPlayer(
         slot.env_id, slot.assignment.incarnation, message.reset_id, message.parameters, message.train_mode
     )

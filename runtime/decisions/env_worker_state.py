@@ -10,6 +10,7 @@ from runtime.decisions.effects import PlayerClosed, PlayerConnected, PlayerFaile
 from runtime.decisions.frozen import replace
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId
+from runtime.experience.parameters import ParameterValue
 from runtime.messages import EnvAssignment, EnvGrant, ResetRequest, StartWorker, StopRequest
 
 Effects = tuple[object, ...]
@@ -71,6 +72,7 @@ class Slot:
     agents_told: most agents waiting at once that the controller was told of; told_step: with the steps before this
     one; arrived_step: steps before it have arrived. wanted: a reset that came while an exchange was under way.
     versions: with which it last acted. is_cut: the open steps hold more than one version's, whose age counts from now.
+    told: parameters that the player was given last, of parameters_id.
     """
 
     assignment: EnvAssignment
@@ -87,6 +89,8 @@ class Slot:
     is_loss_told: bool = False
     versions: Mapping[str, int] = field(default_factory=dict)
     is_cut: bool = False
+    told: Mapping[str, ParameterValue] = field(default_factory=dict)
+    parameters_id: int = 0
 
     @property
     def env_id(self) -> EnvId:
@@ -110,7 +114,7 @@ class WorkerState:
 
     versions: newest granted, by behavior. installed: newest few, by behavior. asked: version asked of the PolicyHolder,
     since when, and how often it was asked again, by behavior. is_gathering: finished blocks wait for the worker's other
-    environments.
+    environments. parameters: newest granted, of parameters_id.
     """
 
     start: StartWorker
@@ -121,6 +125,8 @@ class WorkerState:
     gathers: bool = False
     is_gathering: bool = False
     block_steps: int = 1
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
+    parameters_id: int = 0
     stop: StopRequest | None = None
     is_finished: bool = False
     dropped: int = 0

@@ -26,7 +26,8 @@ class EnvRecord:
     received: env steps of this incarnation that arrived. until: granted. past: the same as received for the newest few
     incarnations before. planned: the incarnation up to which new incarnations were not losses of this player, or are
     counted already; ordered: newest that was ordered after a loss. pending: agents that wait, by behavior. agents: most
-    that waited at once in this incarnation. unanswered: its decisions whose outcome has not arrived.
+    that waited at once in this incarnation. unanswered: its decisions whose outcome has not arrived. takes_parameters:
+    its player can be told parameters without a reset.
     """
 
     env_id: EnvId
@@ -44,6 +45,7 @@ class EnvRecord:
     unanswered: int = 0
     restarts: int = 0
     player_pid: int = 0
+    takes_parameters: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

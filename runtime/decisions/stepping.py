@@ -19,6 +19,7 @@ from runtime.decisions.effects import (
 from runtime.decisions.env_worker_state import Effects, Phase, Slot, WorkerState, drop, next_phase, with_slot
 from runtime.decisions.frozen import replace
 from runtime.experience.brains import EnvId
+from runtime.experience.parameters import ParameterValue
 from runtime.messages import PolicyOverdue, PolicyRequest, PolicyUpdate, StepGrant
 
 POLICY_ASK_AGAIN_S = 0.5
@@ -37,6 +38,8 @@ def take_grant(state: WorkerState, message: StepGrant, now_s: float) -> tuple[Wo
         **{name: max(version, state.versions.get(name, version)) for name, version in message.versions.items()},
     }
     state = replace(state, versions=versions)
+    if message.parameters_id > state.parameters_id:
+        state = replace(state, parameters=message.parameters, parameters_id=message.parameters_id)
     for each in message.grants:
         slot = state.slots.get(each.env_id)
         if slot is None or slot.assignment.incarnation != each.incarnation or slot.reset_id != each.reset_id:
@@ -96,12 +99,21 @@ def go_on(state: WorkerState, env_ids: tuple[EnvId, ...], now_s: float) -> tuple
             effects.extend(more)
             continue
         versions = {name: state.versions[name] for name in slot.pending}
-        effects.append(StepPlayer(env_id, slot.assignment.incarnation, slot.taken, versions))
+        given = _untold(state, slot)
+        effects.append(StepPlayer(env_id, slot.assignment.incarnation, slot.taken, versions, given))
+        slot = replace(slot, told={**slot.told, **given}, parameters_id=max(slot.parameters_id, state.parameters_id))
         changed = any(slot.versions.get(name, version) != version for name, version in versions.items())
         is_cut = slot.is_cut or (changed and slot.open_steps > 0)
         state = with_slot(state, replace(slot, phase=Phase.STEPPING, versions=versions, is_cut=is_cut))
     state, more = send_gathered(state)
     return state, (*effects, *more)
+
+
+def _untold(state: WorkerState, slot: Slot) -> dict[str, ParameterValue]:
+    """Parameters that have changed since the player was told last; a sampler told again would begin anew."""
+    if state.parameters_id <= slot.parameters_id:
+        return {}
+    return {name: value for name, value in state.parameters.items() if slot.told.get(name) != value}
 
 
 def _ask_for(state: WorkerState, names: tuple[str, ...], now_s: float) -> tuple[WorkerState, Effects]:

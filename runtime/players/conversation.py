@@ -20,7 +20,7 @@ from runtime.players.dialects import Dialect, Heard, Reading, generation_of, mee
 from runtime.players.links import PlayerHello, PlayerReply
 from runtime.players.places import Place, made
 from runtime.players.replies import require_actions
-from runtime.players.side_channels import EngineSettings, engine_configuration
+from runtime.players.side_channels import EngineSettings, engine_configuration, environment_parameters
 from runtime.players.versions import Generation
 
 
@@ -55,6 +55,7 @@ class Conversation:
         self._dialect: Dialect | None = None
         self._waiting: AllBrainInfo = {}
         self._speed: float | None = None
+        self._due: Mapping[str, ParameterValue] = {}
         self._last_reset: tuple[Mapping[str, ParameterValue], bool] = ({}, True)
         self._is_all_done = False
         self._is_reset_due = False
@@ -90,7 +91,7 @@ class Conversation:
         self._dialect, hello, answer = meet(
             body, spoken, self._place, reading=self._reading, answering=answering, pid=pid
         )
-        return hello, answer
+        return replace(hello, takes_parameters=self._dialect.has_side_channels), answer
 
     def hear_ready(self, body: bytes) -> None:
         """Takes the player's second call, which asks for the first order and says nothing else."""
@@ -115,7 +116,12 @@ class Conversation:
         if self._is_all_done:
             parameters, train_mode = self._last_reset
             return self._reset_order(parameters, train_mode=train_mode)
-        return dialect.step_order(actions, side_channel=self.side_channels.take_outgoing())
+        told, self._due = environment_parameters(self._due) if self._due else b"", {}
+        return dialect.step_order(actions, side_channel=told + self.side_channels.take_outgoing())
+
+    def tell(self, parameters: Mapping[str, ParameterValue]) -> None:
+        """These parameters go with the next order; only to players that have side channels."""
+        self._due = {**self._due, **parameters}
 
     def accept(self, body: bytes) -> PlayerReply:
         """The rows in the player's reply. Raises a PlayerError that names where the fault is."""
@@ -150,7 +156,7 @@ class Conversation:
             parameters, train_mode=train_mode, side_channel=changes + self.side_channels.take_outgoing()
         )
         self._speed = settings.time_scale
-        self._last_reset = (parameters, train_mode)
+        self._last_reset, self._due = (parameters, train_mode), {}
         self._is_reset_due, self._is_all_done = True, False
         return order
 

@@ -115,6 +115,10 @@ class GrpcPlayerLink:
         """As in `PromptLink`."""
         self._exchange_then(self._talk.step_order(actions), told)
 
+    def tell(self, parameters: Mapping[str, ParameterValue]) -> None:
+        """As in `ToldLink`."""
+        self._talk.tell(parameters)
+
     async def close(self) -> None:
         """Ends the player: tells it to leave, waits the grace if it was listening, then terminates and kills it."""
         if self._is_closed:

@@ -24,7 +24,8 @@ class PlayerHello:
 
     pid: of its process; 0 when it has none of its own. protocol: the version string it spoke. reset_parameters: what it
     announced (GEN1). brains: announced in the handshake (GEN1; GEN2 announces none). watched: brains that the player
-    controls by itself and only shows (GEN1). academy: the name it gives itself.
+    controls by itself and only shows (GEN1). academy: the name it gives itself. takes_parameters: it can be told
+    environment parameters without a reset (a `ToldLink` does).
     """
 
     pid: int
@@ -34,6 +35,7 @@ class PlayerHello:
     brains: tuple[BrainParameters, ...] = ()
     watched: tuple[BrainParameters, ...] = ()
     academy: str = ""
+    takes_parameters: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +109,14 @@ class PlayerLink(Protocol):
 
     async def close(self) -> None:
         """Ends the player: politely within the limit, then by force. Never raises; a second call does nothing."""
+
+
+@runtime_checkable
+class ToldLink(Protocol):
+    """A link whose player can be told environment parameters between resets."""
+
+    def tell(self, parameters: Mapping[str, ParameterValue]) -> None:
+        """The player gets these with its next order."""
 
 
 # What became of a step: the reply, or the error that `PlayerLink.step` would raise.

@@ -98,6 +98,10 @@ class MemoryPlayerLink:
         order = self._talk.step_order(actions)
         return self._talk.accept(await self._call(order, self._limits.step_timeout_s))
 
+    def tell(self, parameters: Mapping[str, ParameterValue]) -> None:
+        """As in `ToldLink`."""
+        self._talk.tell(parameters)
+
     async def close(self) -> None:
         """Tells the player to leave and closes it. Never raises; a second call does nothing."""
         player, self._player = self._player, None

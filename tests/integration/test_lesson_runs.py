@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.events import scalars_in
 from tests.support.runs import FinishedRun, config, journals, train
@@ -169,3 +170,91 @@ def test_lessons_of_a_parameter_that_a_player_of_2019_has_not_are_refused(tmp_pa
     assert done.code == 2
     assert f"{folder}/WallJump.json: there are lessons of 'wall_hight', which the player of environment 0" in done.text
     assert "it knows: wall_height. Correct the name" in done.text
+
+
+def today(folder: Path, *, require_reset: bool, max_steps: int) -> str:
+    """A configuration with the same lessons in today's form, which says whether a new one resets the players."""
+    path = config(folder, "WallJump", max_steps=max_steps, summary_freq=800, buffer_size=400)
+    document = yaml.safe_load(path.read_text())
+    criterion = {
+        "behavior": "WallJump",
+        "measure": "reward",
+        "threshold": -0.5,
+        "min_lesson_length": 8,
+        "signal_smoothing": False,
+        "require_reset": require_reset,
+    }
+    lessons = [{"name": f"L{height}", "value": height, "completion_criteria": criterion} for height in (0, 1)]
+    height = {"curriculum": [*lessons, {"name": "L2", "value": 2}]}
+    path.write_text(yaml.safe_dump({**document, "environment_parameters": {"wall_height": height, "mass": 3}}))
+    return str(path)
+
+
+def run_today(
+    folder: Path, run_id: str, *argv: str, url: str = SCENE, require_reset: bool = False, max_steps: int = 2000
+) -> FinishedRun:
+    words = (today(folder, require_reset=require_reset, max_steps=max_steps), "--seed", "11")
+    done = train(folder, run_id, *words, "--env", f"{url}&journal={folder / run_id}-journal", *argv)
+    assert done.code == 0, done.text
+    return done
+
+
+def told(folder: Path, run_id: str) -> list[list[tuple[str, int, dict[str, float]]]]:
+    """What each player was told: with which command, before which env step, and the parameters."""
+    return [
+        [(line["command"], line["env_steps"], line["parameters"]) for line in player if "parameters" in line]
+        for player in journals(folder / f"{run_id}-journal")
+    ]
+
+
+def test_a_lesson_without_reset_reaches_all_players_at_the_same_step_and_ends_no_episode(tmp_path: Path) -> None:
+    done = run_today(tmp_path, "t", "--num-envs", "2")
+    assert done.summary["lessons"] == {"wall_height": 2}
+    one, two = told(tmp_path, "t")
+    assert one == two
+    (first, *later) = one
+    assert first == ("RESET", 0, {"wall_height": 0.0, "mass": 3.0})
+    assert [(command, values) for command, _, values in later] == [
+        ("STEP", {"wall_height": 1.0}),
+        ("STEP", {"wall_height": 2.0}),
+    ]
+    reset = run_today(tmp_path, "u", "--num-envs", "2", require_reset=True)
+    assert [len(each) for each in heights(tmp_path, "u")] == [3, 3]
+    assert done.summary["episodes"]["WallJump"] > reset.summary["episodes"]["WallJump"]
+
+
+def test_lessons_without_reset_do_not_depend_on_the_workers_nor_on_the_wire(tmp_path: Path) -> None:
+    one, two, wire = (
+        run_today(tmp_path, name, "--num-envs", "2", "--workers", workers, url=url)
+        for name, workers, url in (
+            ("one", "1", f"{SCENE}&link=memory"),
+            ("two", "2", f"{SCENE}&link=memory"),
+            ("wire", "2", f"{SCENE}&delay_ms=0-2"),
+        )
+    )
+    assert one.lasting("run_id", "workers") == two.lasting("run_id", "workers") == wire.lasting("run_id", "workers")
+    assert told(tmp_path, "one") == told(tmp_path, "wire")
+
+
+def test_a_lesson_without_reset_survives_a_players_death_and_a_resume(tmp_path: Path) -> None:
+    # Slow enough for a player to be started while the other goes on.
+    url = f"{SCENE}&delay_ms=3-3&fault=crash@step=130%2Benv=1%2Bincarnation=0"
+    died = run_today(tmp_path, "c", "--num-envs", "2", url=url, max_steps=4800)
+    assert died.summary["restarts"] == {"0": 0, "1": 1}
+    first_life, other, second_life = sorted(
+        [values["wall_height"] for _, _, values in each] for each in told(tmp_path, "c")
+    )
+    assert (first_life, other) == ([0.0, 1.0], [0.0, 1.0, 2.0])
+    assert second_life == other[-len(second_life) :]
+
+    stopped = run_today(tmp_path, "s", "--stop-at", "800")
+    assert stopped.summary["lessons"] == {"wall_height": 1}
+    resumed = run_today(tmp_path, "s", "--resume")
+    assert told(tmp_path, "s")[1][0] == ("RESET", 0, {"wall_height": 1.0, "mass": 3.0})
+    whole = run_today(tmp_path, "r", "--restart-envs-at", "800")
+    assert resumed.summary["policy_sha256"] == whole.summary["policy_sha256"]
+
+
+def test_players_of_2019_are_reset_for_every_lesson(tmp_path: Path) -> None:
+    run_today(tmp_path, "o", url=f"{SCENE}&protocol=API-9&link=memory")
+    assert heights(tmp_path, "o") == [[0.0, 1.0, 2.0]]

@@ -62,6 +62,7 @@ class ControllerMachine(RuleBasedStateMachine):
     """Plays environments, learner and Supervisor; `delivered`, `accepted` and `envs` are the model."""
 
     is_sync = True
+    takes_parameters = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -177,7 +178,8 @@ class ControllerMachine(RuleBasedStateMachine):
         env = self.envs[env_id]
         if not env.is_up:
             self.envs[env_id] = env = Env(incarnation=env.incarnation + 1, is_up=True)
-        self.take(worker_ready(env_id, env.incarnation, WORKER_OF[env_id]))
+        told = self.takes_parameters
+        self.take(worker_ready(env_id, env.incarnation, WORKER_OF[env_id], takes_parameters=told))
         self.take(brains_found(env_id=env_id))
 
     @rule(env_id=envs, shift=shifts)

@@ -14,7 +14,7 @@ from runtime.decisions.controller_state import ControllerPhase
 from runtime.experience.brains import EnvId
 from runtime.experience.lessons import Criterion, Lesson, LessonPlan
 from runtime.experience.parameters import ParameterValue
-from runtime.messages import ResetRequest
+from runtime.messages import ResetRequest, StepGrant
 from tests.machines.test_controller_machine import ENVS, ControllerMachine, envs, shifts
 from tests.support.builders_messages import WALKER, block, env_reset
 
@@ -29,6 +29,8 @@ def plan() -> LessonPlan:
 
 class LessonsMachine(ControllerMachine):
     """Every second acceptance ends an episode that earns 1; `heard` is what each player was given last."""
+
+    told_id = 0
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,6 +126,42 @@ class LessonsMachine(ControllerMachine):
         super().a_run_that_can_go_on_does()
 
 
+class ToldLessonsMachine(LessonsMachine):
+    """Players that can be told of a lesson with a grant: nobody is reset twice, and whoever steps knows the lesson."""
+
+    takes_parameters = True
+
+    def grant(self, message: StepGrant) -> None:
+        super().grant(message)
+        assert message.parameters_id >= self.told_id, "parameters went back"
+        self.told_id = message.parameters_id
+        for each in message.grants:
+            env = self.envs[each.env_id]
+            if message.parameters and env.incarnation == each.incarnation and env.is_up:
+                self.heard[int(each.env_id)] = message.parameters["height"]
+
+    def _ask(self, request: ResetRequest) -> None:
+        assert request.reset_id == 0, "a player that can be told was reset for a lesson"
+        super()._ask(request)
+
+    @invariant()
+    def nobody_steps_in_an_old_lesson(self) -> None:
+        """Who stands still is told with its next grant; in asynchronous collection so is who has steps left."""
+        state = self.core.state
+        if state.ending is not None or state.accepting or state.phase is not ControllerPhase.COLLECTING:
+            return
+        now = plan().lessons[state.lessons.numbers["height"]].value
+        for env_id, env in self.envs.items():
+            if self.is_sync and env.is_up and state.envs[EnvId(env_id)].state == "stepping":
+                assert self.heard[env_id] == now
+
+
+class FreeToldLessonsMachine(ToldLessonsMachine):
+    """The same in asynchronous collection."""
+
+    is_sync = False
+
+
 class FreeLessonsMachine(LessonsMachine):
     """The same in asynchronous collection."""
 
@@ -132,3 +170,5 @@ class FreeLessonsMachine(LessonsMachine):
 
 TestLessonsMachine = LessonsMachine.TestCase
 TestFreeLessonsMachine = FreeLessonsMachine.TestCase
+TestToldLessonsMachine = ToldLessonsMachine.TestCase
+TestFreeToldLessonsMachine = FreeToldLessonsMachine.TestCase

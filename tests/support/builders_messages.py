@@ -122,10 +122,18 @@ def release(version: int = 0, behavior: str = WALKER) -> PolicyRelease:
     return PolicyRelease(behavior=behavior, version=version, body=b"graph")
 
 
-def worker_ready(env_id: int = 0, incarnation: int = 0, worker: int = 0) -> WorkerReady:
+def worker_ready(
+    env_id: int = 0, incarnation: int = 0, worker: int = 0, *, takes_parameters: bool = False
+) -> WorkerReady:
     """A player that has connected."""
     return WorkerReady(
-        run=RUN, worker=worker, env_id=EnvId(env_id), incarnation=Incarnation(incarnation), pid=11, player_pid=12
+        run=RUN,
+        worker=worker,
+        env_id=EnvId(env_id),
+        incarnation=Incarnation(incarnation),
+        pid=11,
+        player_pid=12,
+        takes_parameters=takes_parameters,
     )
 
 
