@@ -13,6 +13,8 @@ from tests.benchmarks.page import machine_table, table
 from tests.learning.judgement import SEEDS, Measured, Run, judged
 from tests.learning.rows import Row, rows
 
+HOURS_MAX = 3.0
+RUNS_AT_ONCE = 2
 INTRODUCTION = (
     "This page is made by `python -m tests.learning.page`; the figures come from `python -m tests.learning.table` "
     f"(`tox -e learning-table`). Each side of a row trains {SEEDS} times, with the seeds 1 to {SEEDS}, on the same "
@@ -45,6 +47,16 @@ def _goals(runs: Sequence[Run]) -> Iterator[tuple[str, ...]]:
         for goal in row.goals:
             found = judged(goal, measured)
             yield row.name, found.text, found.found, found.verdict
+    yield _time(runs)
+
+
+def _time(runs: Sequence[Run]) -> tuple[str, ...]:
+    """The goal for the whole table: how long it takes."""
+    hours = sum(each.wall_s for each in runs) / RUNS_AT_ONCE / 3600
+    planned = SEEDS * sum(len(row.sides) for row in rows())
+    verdict = "missed" if hours > HOURS_MAX else "met" if len(runs) >= planned else "not measured"
+    text = f"all runs, {RUNS_AT_ONCE} at a time, take at most {HOURS_MAX:g} h"
+    return "all", text, f"{hours:.1f} h for {len(runs)} of {planned}", verdict
 
 
 def _section(row: Row, measured: Measured) -> str:

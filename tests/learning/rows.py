@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, Literal
@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import yaml
 
 from fakeunity.scenes.catalogue import SCENES
-from tests.learning.judgement import Beats, FinalNotLower, Goal, Reaches, Steps
+from tests.learning.judgement import SHARE_OF_EXPERT, Beats, FinalNotLower, Goal, Reaches, ShareOfExpert, Steps
 
 OURS: Final = "ours"
 PEER: Final = "mlagents-learn"
@@ -23,7 +23,8 @@ Document = Mapping[str, Any]  # YAML
 class Side:
     """One way of training a row. after: only summaries after this text count, such as the last lesson's beginning.
 
-    trainer: whose command is run. url: options of the player. document: the configuration file.
+    trainer: whose command is run. url: options of the player. document: the configuration file. shows_episodes: so many
+    of the scene's expert are recorded before, in the file `DEMO`.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Side:
     trainer: Literal["ours", "peer"] = "ours"
     url: str = ""
     after: str = ""
+    shows_episodes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,7 @@ def _against_peer(document: Document) -> tuple[Side, ...]:
 
 PEER_GOALS: Final[tuple[Goal, ...]] = (Reaches(OURS), Steps(OURS, PEER), FinalNotLower(OURS, PEER))
 MEMORY: Final = "&link=memory"
+DEMO: Final = "expert.demo"
 HEIGHTS: Final = (0.0, 1.0, 2.0, 3.0, 4.0)
 
 
@@ -155,6 +158,40 @@ def _vault() -> Row:
     )
 
 
+def _cloning(name: str, what: str, row: Row) -> Row:
+    """A row of which the expert's reward is the scene's best: the threshold is the share that is wanted."""
+    expert = SCENES[row.scene].best_reward
+    (side,) = row.sides
+    return replace(
+        row, name=name, what=what, threshold=SHARE_OF_EXPERT * expert, goals=(ShareOfExpert(side.name, expert),)
+    )
+
+
+def _clones() -> Iterator[Row]:
+    alone: dict[str, Any] = {
+        "trainer_type": "offline_bc",
+        "hyperparameters": {"batch_size": 64, "learning_rate": 1e-3},
+        "network_settings": {"hidden_units": 64, "num_layers": 2},
+        "behavioral_cloning": {"demo_path": DEMO, "batches_per_epoch": 20},
+        "max_steps": 60_000,
+        "summary_freq": 5_000,
+    }
+    offline = Side(name="offline", document={"behaviors": {"Balance": alone}}, url=MEMORY, shows_episodes=20)
+    beside: dict[str, Any] = {
+        "trainer_type": "online_bc",
+        "hyperparameters": {"batch_size": 64, "learning_rate": 1e-3},
+        "network_settings": {"hidden_units": 32, "num_layers": 1},
+        "behavioral_cloning": {"brain_to_imitate": "Teacher", "batches_per_epoch": 10},
+        "max_steps": 5_000,
+        "summary_freq": 500,
+    }
+    online = Side(name="online", document={"behaviors": {"Student": beside}}, url=f"&protocol=API-10{MEMORY}")
+    blank = Row(name="", what="", scene="balance", threshold=0.0, agents=8, sides=(offline,), goals=())
+    yield _cloning("cloning offline", "the expert of `balance`, from a file of 20 episodes and nothing else", blank)
+    taught = replace(blank, scene="teacher", agents=4, sides=(online,))
+    yield _cloning("cloning online", "a brain that the player plays, from what it does beside the student", taught)
+
+
 @cache
 def rows() -> tuple[Row, ...]:
     """All rows, quick ones first."""
@@ -192,6 +229,7 @@ def _rows() -> Iterator[Row]:
         sides=(Side(name=OURS, document=bundled("crowd", summary_freq=2_000), url=MEMORY),),
         goals=(Reaches(OURS),),
     )
+    yield from _clones()
     yield Row(
         name="gridworld",
         what="a field seen by a camera, and a goal that says which of two things is wanted",

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from runtime.record_demo import record
 from tests.benchmarks.runs import Progress, Work, run_ours, run_peer
 from tests.learning.judgement import Run
-from tests.learning.rows import Row, Side
+from tests.learning.rows import DEMO, Row, Side
 
 LINE: Final = re.compile(r"\[INFO\] (.+?)\. Step: (\d+)\. Time Elapsed: [\d.]+ s\.(?: Mean Reward: (-?[\d.]+)\.)?")
 
@@ -33,6 +34,8 @@ def measure(row: Row, side: Side, seed: int) -> Run:
     )
     with tempfile.TemporaryDirectory(prefix="learning-") as name:
         folder = Path(name)
+        if side.shows_episodes:
+            record(f"fake:{row.scene}", folder / DEMO, episodes=side.shows_episodes)
         progress = run_ours(work, folder, url=side.url) if side.trainer == "ours" else run_peer(work, folder)
     return run_of(row, side, seed, progress)
 

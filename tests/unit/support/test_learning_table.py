@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,30 @@ def test_the_page_says_what_was_not_measured_and_prints_all_seeds() -> None:
     assert "- basic, mlagents-learn: there is none" in told
     assert "| mlagents-learn | not measured |" in told
     assert "| not measured |" in told
+
+
+def test_the_whole_table_has_its_time_and_is_judged_once_all_of_it_was_measured() -> None:
+    def judged_time(runs: Sequence[Run]) -> tuple[str, str]:
+        told = page({"when": [], "machine": {}, "runs": [each.to_json() for each in runs], "not_measured": []})
+        (line,) = (each for each in told.splitlines() if each.startswith("| all |"))
+        found, what = line.split(" | ")[2:4]
+        return found, what.removesuffix(" |")
+
+    one = Run(row="basic", side=OURS, seed=1, reached=1, final=1.0, steps=1, wall_s=36.0)
+    whole = [
+        replace(one, row=row.name, side=side.name, seed=seed)
+        for row in rows()
+        for side in row.sides
+        for seed in range(1, 6)
+    ]
+    assert judged_time([one]) == (f"0.0 h for 1 of {len(whole)}", "not measured")
+    assert judged_time(whole) == (f"{36 * len(whole) / 7200:.1f} h for {len(whole)} of {len(whole)}", "met")
+    assert judged_time([replace(one, wall_s=6.1 * 3600)])[1] == "missed"
+
+
+def test_a_row_whose_expert_is_copied_asks_for_nine_tenths_of_the_scenes_best() -> None:
+    clones = {row.scene: row.threshold for row in rows() if row.name.startswith("cloning")}
+    assert clones == {"balance": 45.0, "teacher": 0.9}
 
 
 def test_what_is_measured_again_takes_the_place_of_what_was_and_the_rest_stays(tmp_path: Path) -> None:
