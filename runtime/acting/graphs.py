@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,16 +63,20 @@ class ActingGraph:
     """A graph ready to run on one thread.
 
     Raises InternalError when the bytes are no graph that onnxruntime loads, ShapeError when its inputs or outputs are
-    not those of an acting graph. name: what errors call it.
+    not those of an acting graph. name: what errors call it. gives_values: False leaves the values out, and with them
+    the critic, which is half of most graphs.
     """
 
-    def __init__(self, body: bytes, *, name: str) -> None:
+    def __init__(self, body: bytes, *, name: str, gives_values: bool = True) -> None:
         self.name = name
+        self.gives_values = gives_values
         self.session = _open_session(body, name)
         self.shape = _read_shape(self.session, name)
         self._inputs = [f"obs_{index}" for index in range(len(self.shape.observations))]
         present = [each.name for each in self.session.get_outputs()]
-        self._outputs = [each for each in present if each not in _CONSTANTS]
+        unwanted = _CONSTANTS if gives_values else (*_CONSTANTS, "value")
+        self._outputs = [each for each in present if each not in unwanted]
+        self._options = _needed_alone()
         self._places = [self._outputs.index(head) if head in self._outputs else None for head in Heads._fields]
         # A constant of the graph: read once instead of with every run.
         self.log_std: Floats | None = None
@@ -106,7 +111,7 @@ class ActingGraph:
         feed = dict(zip(self._inputs, observations, strict=True))
         if memory is not None:
             feed[_MEMORY_IN] = memory
-        results = self.session.run(self._outputs, feed)
+        results = self.session.run(self._outputs, feed, self._options)
         return Heads(*(None if place is None else results[place] for place in self._places))
 
     def run_row_by_row(self, observations: Sequence[Floats], memory: Floats | None = None) -> Heads:
@@ -168,6 +173,16 @@ def _open_session(body: bytes, name: str) -> Session:
             f"{name} is no graph that onnxruntime {onnxruntime.__version__} loads ({error}); expected the bytes "
             "of an ONNX file. The file is damaged, or was written for a newer onnxruntime."
         ) from error
+
+
+@cache
+def _needed_alone() -> Any:
+    """Options of a run that computes what is asked for and nothing else."""
+    import onnxruntime  # noqa: PLC0415 - see Session
+
+    options = onnxruntime.RunOptions()
+    options.only_execute_path_to_fetches = True
+    return options
 
 
 def _read_shape(session: Session, name: str) -> GraphShape:

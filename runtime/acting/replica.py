@@ -64,13 +64,17 @@ class PolicyReplica:
     """Acts for one process.
 
     run_seed: keys all sampling. deterministic: means and likeliest indices instead of samples. versions_kept: newest
-    versions kept per behavior. Not for use by two threads at once.
+    versions kept per behavior. gives_values: False where nobody asks what a graph's critic says. Not for use by two
+    threads at once.
     """
 
-    def __init__(self, run_seed: int, *, deterministic: bool = False, versions_kept: int = 3) -> None:
+    def __init__(
+        self, run_seed: int, *, deterministic: bool = False, versions_kept: int = 3, gives_values: bool = True
+    ) -> None:
         self._run_seed = run_seed
         self._is_deterministic = deterministic
         self._versions_kept = versions_kept
+        self._gives_values = gives_values
         self._policies: dict[str, dict[int, ActingGraph | Policy]] = {}
         self._brains: dict[str, dict[str, BrainParameters]] = {}
         self._fitted: set[tuple[str, str, int]] = set()
@@ -169,7 +173,8 @@ class PolicyReplica:
     def _load(self, update: PolicyUpdate) -> ActingGraph | Policy:
         if update.kind == "policy":
             return unpack_policy(update.body, behavior=update.behavior)
-        graph = ActingGraph(update.body, name=f"version {update.version} of the policy of {update.behavior!r}")
+        name = f"version {update.version} of the policy of {update.behavior!r}"
+        graph = ActingGraph(update.body, name=name, gives_values=self._gives_values)
         for brain in self._brains.get(update.behavior, {}).values():
             graph.check_fits(brain)
         return graph
@@ -306,7 +311,7 @@ def _empty_heads(graph: ActingGraph) -> Heads:
     sizes = {
         "mean": shape.continuous_size,
         "logits": shape.logits_size,
-        "value": shape.streams,
+        "value": shape.streams if graph.gives_values else 0,
         "memory": shape.memory_size,
     }
     return Heads(*(np.zeros((0, sizes[head]), np.float32) if sizes[head] else None for head in Heads._fields))

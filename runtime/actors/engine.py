@@ -59,7 +59,9 @@ class WorkerEngine:
         self._report = report
         self._broken = broken
         self._core = EnvWorkerCore(start, pid=os.getpid())
-        self._replica = PolicyReplica(start.run_seed, deterministic=start.deterministic)
+        self._replica = PolicyReplica(
+            start.run_seed, deterministic=start.deterministic, gives_values=start.carries == "step_infos"
+        )
         self._factory = open_factory(start.env_factory)
         self._seats: dict[EnvId, Seat] = {}
         self._closing: dict[EnvId, asyncio.Task[None]] = {}

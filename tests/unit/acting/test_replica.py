@@ -30,8 +30,10 @@ BOT = BrainParameters(BrainName("Bot?team=1"), (ObservationSpec((4,)),), ActionS
 DISCRETE = BrainParameters(BrainName("Bot"), (ObservationSpec((4,)),), ActionSpec(0, (210, 2)))
 
 
-def _replica(brain: BrainParameters = BOT, *, deterministic: bool = False, **graph: object) -> PolicyReplica:
-    replica = PolicyReplica(11, deterministic=deterministic)
+def _replica(
+    brain: BrainParameters = BOT, *, deterministic: bool = False, gives_values: bool = True, **graph: object
+) -> PolicyReplica:
+    replica = PolicyReplica(11, deterministic=deterministic, gives_values=gives_values)
     body = acting_graph(brain, **graph)  # type: ignore[arg-type] # passed on as given
     assert replica.install(onnx_update(brain.behavior_name, 1, body))
     return replica
@@ -165,6 +167,15 @@ def test_a_policy_without_value_gives_none() -> None:
         assert acted.value is None
         assert acted.action_info.value is None
         assert "value" not in (acted.action_info.outputs or {})
+
+
+def test_leaving_the_values_out_changes_no_action() -> None:
+    for rows in (0, 1, 5):
+        plain, short = _replica(), _replica(gives_values=False)
+        whole, acted = (_act(each, _moment(BOT, rows)) for each in (plain, short))
+        assert whole.value is not None
+        assert acted.value is None
+        assert _bits(acted)[:3] == _bits(whole)[:3]
 
 
 def test_c36_a_masked_index_is_never_chosen_in_100000_acts_of_a_policy_that_prefers_it() -> None:
