@@ -327,17 +327,16 @@ class Behavior:
                 statistics=statistics,
                 scheduled=scheduled,
             )
-            return outcome if lesson is None else _cloned(outcome, lesson(after.flat[: shape.size], normalizer))
+            return outcome if lesson is None else _cloned(outcome, lesson(after.flat, normalizer))
 
         return job
 
 
 def _cloned(outcome: Outcome, cloned: Cloned) -> Outcome:
     """The outcome after what the policy learned from demonstrations."""
-    rest = outcome.weights.flat[len(cloned.flat) :]
     return replace(
         outcome,
-        weights=replace(outcome.weights, flat=np.concatenate([cloned.flat, rest])),
+        weights=replace(outcome.weights, flat=cloned.flat),
         statistics={**outcome.statistics, "pretraining_loss": cloned.loss},
         moments=cloned.moments,
     )

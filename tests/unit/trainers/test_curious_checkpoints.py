@@ -9,10 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import UsageError
-from runtime.learner import BehaviorSettings, CuriositySettings, Learner, NetworkSettings, RewardSignalSettings
+from runtime.learner import (
+    BehaviorSettings,
+    CloningSettings,
+    CuriositySettings,
+    Learner,
+    LearnerOptions,
+    NetworkSettings,
+    RewardSignalSettings,
+)
+from tests.support.demonstrations import demonstration_of, reads
 from tests.support.experience_streams import EYE, seeing_brain, small_brain, small_learner, small_settings
 from tests.unit.trainers.test_curiosity import behavior_of, lived, more, updated
 from tests.unit.trainers.test_reward_signals import curious
+from trainers.learner import create_learner
 from trainers.memory import memory_need
 from trainers.networks import named_weights
 from trainers.refusals import refuse_unsupported
@@ -109,6 +119,22 @@ def test_a_checkpoint_from_before_there_were_signals_is_taken() -> None:
     other = behavior_of(lived(curious()))
     with pytest.raises(UsageError, match=r"reward_signals: \['extrinsic'\] saved"):
         refuse_other_shape(other, state)
+
+
+def test_demonstrations_teach_the_policy_and_not_its_curiosity() -> None:
+    plain = lived(curious())
+    options = LearnerOptions(
+        run_seed=0,
+        settings_for=lambda _: replace(curious(), behavioral_cloning=CloningSettings(demo_path="x.demo")),
+        demonstrations=reads(demonstration_of(BRAIN)),
+    )
+    taught = create_learner(options)
+    taught.add_brain(BRAIN)
+    more(taught)
+    size = behavior_of(plain).shape.size
+    first, second = (updated(each).weights.flat for each in (plain, taught))
+    assert first[size:].tobytes() == second[size:].tobytes()
+    assert first[:size].tobytes() != second[:size].tobytes()
 
 
 @given(units=st.integers(8, 512), layers=st.integers(1, 4))
