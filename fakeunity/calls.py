@@ -30,6 +30,7 @@ class Channel:
 
     def __init__(self, port: int, path: str, connection: socket.socket) -> None:
         self._socket = connection
+        self._timeout_s = connection.gettimeout()
         self._side = ClientSide(authority=f"{HOST}:{port}", path=path, user_agent=_USER_AGENT)
 
     @classmethod
@@ -55,6 +56,7 @@ class Channel:
             with contextlib.suppress(TrainerGoneError, OSError):
                 channel._greet()
                 connection.settimeout(None)
+                channel._timeout_s = None
                 return channel
             connection.close()
         return None
@@ -78,7 +80,9 @@ class Channel:
 
         Raises TrainerGoneError.
         """
-        self._socket.settimeout(timeout_s)
+        if timeout_s != self._timeout_s:  # a system call, which most exchanges can do without
+            self._socket.settimeout(timeout_s)
+            self._timeout_s = timeout_s
         try:
             stream = self._side.call(body)
             self._send()
