@@ -72,11 +72,11 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A goal beside what was measured. found: empty when nothing was."""
+    """A goal beside what was measured. found: empty when nothing was. verdict: with "so far" while seeds are missing."""
 
     text: str
     found: str
-    verdict: Verdict
+    verdict: str
 
 
 class Goal(Protocol):
@@ -100,7 +100,9 @@ def judged(goal: Goal, measured: Measured) -> Judged:
     if not seeds:
         return Judged(goal.text, "", "not measured")
     found, verdict = goal.look(measured)
-    return Judged(goal.text, found if seeds >= SEEDS else f"{found} ({seeds} of {SEEDS} seeds)", verdict)
+    if seeds >= SEEDS:
+        return Judged(goal.text, found, verdict)
+    return Judged(goal.text, f"{found} ({seeds} of {SEEDS} seeds)", f"{verdict} so far")
 
 
 @dataclass(frozen=True, slots=True)

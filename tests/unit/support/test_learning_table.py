@@ -69,7 +69,7 @@ def test_every_seed_must_reach_the_threshold() -> None:
     five = [(1, 0.9)] * 5
     assert verdict(Reaches(OURS), runs(OURS, *five)) == ("5 of 5", "met")
     assert verdict(Reaches(OURS), runs(OURS, *five[:4], (None, 0.9))) == ("4 of 5", "missed")
-    assert verdict(Reaches(OURS), runs(OURS, (1, 0.9))) == ("1 of 1 (1 of 5 seeds)", "met")
+    assert verdict(Reaches(OURS), runs(OURS, (1, 0.9))) == ("1 of 1 (1 of 5 seeds)", "met so far")
     assert verdict(Reaches(OURS), runs(PEER, *five)) == ("", "not measured")
 
 
@@ -91,15 +91,15 @@ def test_medians_of_steps_are_compared_and_never_reached_is_behind_all(
 ) -> None:
     sides = (runs(side, *((reached, 0.9) for reached in figures)) for side, figures in ((OURS, ours), (PEER, theirs)))
     found, what = verdict(Steps(OURS, PEER), *sides)
-    assert (found.removesuffix(" (3 of 5 seeds)"), what) == expected
+    assert (found.removesuffix(" (3 of 5 seeds)"), what.removesuffix(" so far")) == expected
 
 
 def test_the_final_reward_is_not_lower_where_the_medians_say_so() -> None:
     theirs = runs(PEER, (1, 0.9), (1, 0.93), (1, 0.93))
     goal = FinalNotLower(OURS, PEER)
-    assert verdict(goal, runs(OURS, (1, 0.1), (1, 0.93), (1, 0.94)), theirs)[1] == "met"
-    assert verdict(goal, runs(OURS, (1, 0.92), (1, 0.92), (1, 0.94)), theirs)[1] == "missed"
-    assert verdict(goal, runs(OURS, (1, None), (1, None), (1, 0.94)), theirs)[1] == "missed"
+    assert verdict(goal, runs(OURS, (1, 0.1), (1, 0.93), (1, 0.94)), theirs)[1] == "met so far"
+    assert verdict(goal, runs(OURS, (1, 0.92), (1, 0.92), (1, 0.94)), theirs)[1] == "missed so far"
+    assert verdict(goal, runs(OURS, (1, None), (1, None), (1, 0.94)), theirs)[1] == "missed so far"
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ def test_the_final_reward_is_not_lower_where_the_medians_say_so() -> None:
 def test_who_beats_another_is_better_at_both(
     ours: Sequence[tuple[int | None, float]], other: Sequence[tuple[int | None, float]], expected: str
 ) -> None:
-    assert verdict(Beats("a", "b"), runs("a", *ours), runs("b", *other))[1] == expected
+    assert verdict(Beats("a", "b"), runs("a", *ours), runs("b", *other))[1] == f"{expected} so far"
 
 
 def test_a_clone_is_measured_by_its_expert() -> None:
-    assert verdict(ShareOfExpert(OURS, 2.0), runs(OURS, (1, 1.8)))[1] == "met"
-    assert verdict(ShareOfExpert(OURS, 2.0), runs(OURS, (1, 1.79)))[1] == "missed"
+    assert verdict(ShareOfExpert(OURS, 2.0), runs(OURS, (1, 1.8)))[1] == "met so far"
+    assert verdict(ShareOfExpert(OURS, 2.0), runs(OURS, (1, 1.79)))[1] == "missed so far"
 
 
 def test_goals_speak_of_sides_that_their_rows_have() -> None:
@@ -146,7 +146,7 @@ def test_the_page_says_what_was_not_measured_and_prints_all_seeds() -> None:
     }
     told = page(document)
     assert "| ours | 1,000 | 1,500 · - · 1,000 | 1,500 | 0.930 · 0.900 · - | 0.900 | 2 |" in told
-    assert "| basic | every seed of ours reaches the threshold | 2 of 3 (3 of 5 seeds) | missed |" in told
+    assert "| basic | every seed of ours reaches the threshold | 2 of 3 (3 of 5 seeds) | missed so far |" in told
     assert "- basic, mlagents-learn: there is none" in told
     assert "| mlagents-learn | not measured |" in told
     assert "| not measured |" in told
