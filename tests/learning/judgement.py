@@ -72,7 +72,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A goal beside what was measured. found: empty when nothing was. verdict: with "so far" while seeds are missing."""
+    """A goal beside what was measured. found: empty when nothing was. verdict: "so far" while seeds are missing."""
 
     text: str
     found: str
