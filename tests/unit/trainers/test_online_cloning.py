@@ -19,7 +19,7 @@ from runtime.learner import (
     NetworkSettings,
     PPOHyperparameters,
 )
-from tests.support.experience_streams import observation_rows, seeing_brain, small_brain
+from tests.support.experience_streams import observation_rows, small_brain
 from trainers.bc.online import WatchingBehavior
 from trainers.behavior import Outcome
 from trainers.learner import PPOLearner, create_learner
@@ -95,15 +95,14 @@ def updated(learner: Learner) -> Outcome:
     return outcome
 
 
-@pytest.mark.parametrize("brain", [BRAIN, seeing_brain()], ids=["vectors", "images"])
-def test_the_student_learns_what_the_teacher_does(brain: BrainParameters) -> None:
-    learner = learner_of(brain)
+def test_the_student_learns_what_the_teacher_does() -> None:
+    learner = learner_of()
     behavior = behavior_of(learner)
     behavior.since_update = 100
     assert not learner.progress()["Walker"].is_ready_update  # there is nothing to learn from
     losses = []
     for number in range(12):
-        watch(learner, shown(brain=brain, seed=number), first=20 * number)
+        watch(learner, shown(seed=number), first=20 * number)
         assert learner.progress()["Walker"].is_ready_update == (number == 0)
         losses.append(updated(learner).statistics["cloning_loss"])
     assert losses[-1] < 0.7 * losses[0]
