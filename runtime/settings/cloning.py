@@ -14,7 +14,7 @@ from runtime.settings.sections import Section
 
 TRAINERS: Final[tuple[TrainerType, ...]] = ("ppo", "offline_bc", "online_bc")
 CLONING_TRAINERS: Final = frozenset({"offline_bc", "online_bc"})
-CLONING_HYPERPARAMETERS: Final = ("batch_size", "learning_rate", "learning_rate_schedule")
+CLONING_HYPERPARAMETERS: Final = ("batch_size", "learning_rate", "learning_rate_schedule", "shared_critic")
 """What those that learn from demonstrations alone have of PPO's; `online_bc` has `buffer_size` too."""
 _ALL_CLONING: Final = tuple(each.name for each in fields(CloningSettings))
 _ALL_HYPERPARAMETERS: Final = tuple(each.name for each in fields(PPOHyperparameters))
@@ -73,7 +73,7 @@ def read_cloning_hyperparameters(block: Section, trainer: TrainerType, findings:
     """The block `hyperparameters:` of `offline_bc` and `online_bc`, with the defaults of 2019.
 
     buffer_size: of `online_bc`, the demonstrated samples that are kept, the newest ones. Values are not learned, so the
-    network has one trunk.
+    network has one trunk, unless its weights are to be those with which PPO begins.
     """
     positive, is_online = kinds.integer(at_least=1), trainer == "online_bc"
     batch_size = block.take("batch_size", positive, 64)
@@ -82,7 +82,7 @@ def read_cloning_hyperparameters(block: Section, trainer: TrainerType, findings:
         buffer_size=block.take("buffer_size", positive, 10_240) if is_online else batch_size,
         learning_rate=block.take("learning_rate", kinds.number(above=0), 3.0e-4),
         learning_rate_schedule=block.take("learning_rate_schedule", kinds.choice(("constant", "linear")), "constant"),
-        shared_critic=True,
+        shared_critic=block.take("shared_critic", kinds.boolean(), True),
     )
     _leave(block, _ALL_HYPERPARAMETERS, hyperparameter_keys(trainer), trainer, findings)
     block.close()

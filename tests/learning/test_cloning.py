@@ -39,8 +39,8 @@ def test_an_expert_is_copied_offline(
     *, tmp_path: Path, scene: str, behavior: str, episodes: int, steps: int, best: float, seed: int
 ) -> None:
     demo, _ = record(f"fake:{scene}", tmp_path / behavior, episodes=episodes, seed=seed + 100)
-    cloning = {"demo_path": str(demo)}
-    file = configured(tmp_path, behavior, trainer_type="offline_bc", behavioral_cloning=cloning, max_steps=steps)
+    how = {"trainer_type": "offline_bc", "hyperparameters": {"learning_rate": 1e-3}}
+    file = configured(tmp_path, behavior, **how, behavioral_cloning={"demo_path": str(demo)}, max_steps=steps)
     run = train(tmp_path, "r", file, "--env", f"fake:{scene}?agents=8&link=memory", "--seed", str(seed))
     assert earned(run) >= SHARE * best
 

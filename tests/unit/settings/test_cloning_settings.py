@@ -117,11 +117,13 @@ def test_trainers_of_2019_that_clone_are_read_with_their_defaults_and_converted(
 
 def test_cloning_trainers_stand_in_files_of_today_too(tmp_path: Path) -> None:
     text = "default_settings: {hyperparameters: {beta: 0.1, learning_rate: 1e-3}, max_steps: 7}\n"
-    text += "behaviors:\n  Bot:\n    trainer_type: online_bc\n    hyperparameters: {buffer_size: 500}\n"
+    text += "behaviors:\n  Bot:\n    trainer_type: online_bc\n"
+    text += "    hyperparameters: {buffer_size: 500, shared_critic: false}\n"
     text += "    behavioral_cloning: {brain_to_imitate: Teacher}\n"
     settings = parse_text(tmp_path, text)
     bot = settings.behaviors["Bot"]
     assert (bot.max_steps, bot.hyperparameters.learning_rate, bot.hyperparameters.buffer_size) == (7, 1e-3, 500)
+    assert not bot.hyperparameters.shared_critic
     assert any("beta: no effect with trainer_type online_bc" in each for each in settings.warnings)
     again = tmp_path / "again.yaml"
     again.write_text(to_yaml(settings))
