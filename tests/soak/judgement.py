@@ -12,6 +12,8 @@ from typing import Any, Final
 # machine too: TensorFlow and the updates of both collections, onnxruntime and a first policy.
 WARM_S: Final[Mapping[str, float]] = {"TrainerController": 25.0, "EnvWorker": 15.0}
 WARM_S_ELSE: Final = 6.0
+# Where others keep the machine busy, age says little: loading and compiling take so many seconds of a core.
+WARM_CPU_S: Final[Mapping[str, float]] = {"TrainerController": 12.0, "EnvWorker": 3.0}
 COMPARED_S_MIN: Final = 15.0
 # Allocators move a process up and down by a MiB or two (2 % of it where it is large). Between the thirds that are
 # compared lie thousands of agent steps: a leak of 1 KiB for each stands out, and so does one of 100 KiB for each kill.
@@ -98,11 +100,15 @@ def imbalance(account: Account, *, counted_before: int, counted_after: int, in_f
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Resident memory of one process: when (seconds of the marathon), at which age, how much."""
+    """Resident memory of one process: when (seconds of the marathon), at which age, how much.
+
+    cpu_s: seconds of a core that it had used by then.
+    """
 
     at_s: float
     age_s: float
     mib: float
+    cpu_s: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +131,8 @@ class Growth:
 
 def warm(role: str, samples: Sequence[Sample]) -> list[Sample]:
     """The samples of one role's process or processes that were old enough to be compared."""
-    return [each for each in samples if each.age_s >= WARM_S.get(role, WARM_S_ELSE)]
+    age_s, cpu_s = WARM_S.get(role, WARM_S_ELSE), WARM_CPU_S.get(role, 0.0)
+    return [each for each in samples if each.age_s >= age_s and each.cpu_s >= cpu_s]
 
 
 def growth_of_life(role: str, samples: Sequence[Sample]) -> Growth | None:

@@ -137,7 +137,8 @@ class Life:
         for process in self.run.family():
             with contextlib.suppress(psutil.Error):
                 role, born_at = role_of(process, self.run.pid), process.create_time()
-                sample = Sample(at_s, time.time() - born_at, process.memory_info().rss / 2**20)
+                cpu_s = sum(process.cpu_times()[:2])
+                sample = Sample(at_s, time.time() - born_at, process.memory_info().rss / 2**20, cpu_s)
                 self._notes.memory.setdefault((role, process.pid, born_at), []).append(sample)
 
     def _check_summary(self) -> None:

@@ -89,6 +89,13 @@ def test_what_a_process_loads_at_its_start_is_no_growth() -> None:
     assert growth.mib == 0.0
 
 
+def test_what_is_compiled_late_on_a_busy_machine_is_no_growth() -> None:
+    late = [Sample(float(age), float(age), 600.0 if age < 50 else 750.0, cpu_s=age * 0.25) for age in range(90)]
+    growth = growth_of_life("TrainerController", late)
+    assert growth is not None
+    assert growth.mib == 0.0
+
+
 def test_one_high_sample_is_no_growth() -> None:
     growth = growth_of_life("player", life([*[50.0] * 58, 90.0, 50.0]))
     assert growth is not None
