@@ -179,9 +179,13 @@ class Capacity:
 
     @property
     def chunks_max(self) -> int:
-        """Minibatches of one pass at most; lanes are more than half full, but for the last one."""
+        """Minibatches of one pass at most.
+
+        Lanes are more than half full, but for the last one; and sequences may be half as long as that again, before
+        minibatches hold more of them than lanes.
+        """
         if self.sequence_length:
-            return -(-(2 * self.rows // self.sequence_length + 2) // self.lanes)
+            return -(-(4 * self.rows // self.sequence_length + 4) // self.lanes)
         return -(-self.rows // self.batch_size)
 
     @property

@@ -54,14 +54,17 @@ def lane_minibatches(
 ) -> tuple[npt.NDArray[np.int32], int]:
     """int32 (minibatches_max, minibatch_rows) row numbers, -1 where there is none, and the minibatches in use.
 
-    Each pass shuffles the sequences, packs them, and deals the lanes into as few minibatches as hold them.
+    Each pass shuffles the sequences, packs them, and deals the lanes into minibatches of equal size. There are as many
+    as if each held `capacity.lanes` sequences, which is what `batch_size` means to ML-Agents: short sequences make
+    minibatches of fewer rows, and not fewer steps down the gradient.
     """
     table = np.full((capacity.minibatches_max, capacity.minibatch_rows), -1, np.int32)
+    wanted = min(-(-len(rows.first) // capacity.lanes), capacity.chunks_max)
     used = 0
     for _ in range(capacity.epochs):
         order = rng.permutation(len(rows.first))
         lanes = packed(rows, order, steps=capacity.sequence_length, with_tails=False)
-        parts = -(-len(lanes) // capacity.lanes)
+        parts = min(max(-(-len(lanes) // capacity.lanes), wanted), max(len(lanes), 1))
         for part in np.array_split(lanes, parts) if parts else []:
             table[used, : part.size] = part.ravel()
             used += 1

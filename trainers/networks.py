@@ -40,6 +40,8 @@ from trainers.reward_signals.signal import SignalNetwork
 
 POLICY_HEAD_GAIN = 0.01
 """Small, so that the first policy is close to uniform (or to mean 0) in every state."""
+RECALLED_HEAD_GAIN = 0.3
+"""The same behind a memory, whose numbers are small at first: what is to be remembered is learned through the head."""
 VALUE_HEAD_GAIN = 0.1
 """Small, so that the first values are close to 0: the clipped loss moves a value by epsilon per update only."""
 GOAL_SIGNAL = 1
@@ -211,7 +213,8 @@ class NetworkShape:
 
 def initial_weights(shape: NetworkShape, key: str) -> Floats:
     """float32 (full_size,): the first weights, a function of the shape and the behavior's key alone."""
-    heads = {"mean.kernel": POLICY_HEAD_GAIN, "logits.kernel": POLICY_HEAD_GAIN, "value.kernel": VALUE_HEAD_GAIN}
+    gain = RECALLED_HEAD_GAIN if shape.memory_size else POLICY_HEAD_GAIN
+    heads = {"mean.kernel": gain, "logits.kernel": gain, "value.kernel": VALUE_HEAD_GAIN}
     encoder = shape.convolutions if shape.images else None
     policy = initial_layers(shape.layout, generator(key, "weights"), encoder=encoder, gains=heads)
     own = [each.initial_weights(shape, generator(key, f"weights of {each.name}")) for each in shape.signals]

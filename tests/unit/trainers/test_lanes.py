@@ -68,6 +68,13 @@ def test_minibatches_hold_every_row_once_in_each_pass(
     assert (table[:used].max(axis=1) >= 0).all()
 
 
+def test_short_sequences_make_smaller_minibatches_and_not_fewer() -> None:
+    capacity = capacity_for(rows=600, buffer_size=600, batch_size=128, epochs=1, sequence_length=16)
+    long, short = (rows_of([size] * count, [False] * count) for size, count in ((16, 37), (6, 100)))
+    assert lane_minibatches(long, capacity, np.random.default_rng(1))[1] == 5  # 8 sequences each
+    assert lane_minibatches(short, capacity, np.random.default_rng(1))[1] == 13
+
+
 @given(drawn=sequences)
 def test_every_row_and_every_tail_has_its_place_among_what_acted(drawn: tuple[int, list[tuple[int, bool]]]) -> None:
     steps, wanted = drawn
