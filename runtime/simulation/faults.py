@@ -176,7 +176,8 @@ class FaultMaker:
             return False
         index, rest = divmod(luck * len(places), 1.0)
         place, scheduler = places[int(index)], self._world.scheduler
-        seconds = FOREVER_S if forever else 0.05 + 0.6 * rest
+        # Now and then so long that a clock alone would say that what was asked for just before is overdue.
+        seconds = FOREVER_S if forever else 0.05 + 0.6 * rest + (2.0 if rest > 0.8 else 0.0)
         self._world.died |= forever
         place.silent_until_s = FOREVER_S if forever else scheduler.now_s + seconds
         for link in place.incoming:

@@ -13,7 +13,7 @@ from typing import Any, Final
 WARM_S: Final[Mapping[str, float]] = {"TrainerController": 25.0, "EnvWorker": 15.0}
 WARM_S_ELSE: Final = 6.0
 # Where others keep the machine busy, age says little: loading and compiling take so many seconds of a core.
-WARM_CPU_S: Final[Mapping[str, float]] = {"TrainerController": 12.0, "EnvWorker": 3.0}
+WARM_CPU_S: Final[Mapping[str, float]] = {"TrainerController": 8.0, "EnvWorker": 2.0}
 COMPARED_S_MIN: Final = 15.0
 # Allocators move a process up and down by a MiB or two (2 % of it where it is large). Between the thirds that are
 # compared lie thousands of agent steps: a leak of 1 KiB for each stands out, and so does one of 100 KiB for each kill.

@@ -90,7 +90,7 @@ def test_what_a_process_loads_at_its_start_is_no_growth() -> None:
 
 
 def test_what_is_compiled_late_on_a_busy_machine_is_no_growth() -> None:
-    late = [Sample(float(age), float(age), 600.0 if age < 50 else 750.0, cpu_s=age * 0.25) for age in range(90)]
+    late = [Sample(float(age), float(age), 600.0 if age < 50 else 750.0, cpu_s=age * 0.16) for age in range(90)]
     growth = growth_of_life("TrainerController", late)
     assert growth is not None
     assert growth.mib == 0.0
