@@ -302,6 +302,7 @@ class Behavior:
         scheduled = scheduled_values(settings.hyperparameters, steps=self.steps, max_steps=settings.max_steps)
         rng = generator(self.key, "minibatches", self.version)
         shape, snapshots_max, name = self.shape, self._snapshots_max, self.name
+        threads = engine.threads_for(shape, is_async=snapshots_max > 2)
         lesson = None
         if self.cloning is not None and len(buffer):
             lesson = self.cloning.lesson(steps=self.steps, rng=generator(self.key, "cloning", self.version))
@@ -319,7 +320,7 @@ class Behavior:
                 scheduled=scheduled,
                 rng=rng,
             )
-            after, statistics = engine.update_for(shape, capacity).run(weights, inputs, batch.sights)
+            after, statistics = engine.update_for(shape, capacity, threads=threads).run(weights, inputs, batch.sights)
             outcome = Outcome(
                 behavior=name,
                 weights=after,

@@ -17,16 +17,27 @@ if TYPE_CHECKING:
     from trainers.ppo.staged import StagedUpdate
     from trainers.ppo.update import PPOUpdate
 
-THREADS = 1
-"""Threads of TensorFlow. Part of a seed: another number gives other last bits (and small updates are no faster)."""
+WIDE_FROM = 250_000
+"""Weights from which on a second thread is of use."""
 
 
-def update_for(shape: NetworkShape, capacity: Capacity) -> PPOUpdate | StagedUpdate:
+def threads_for(shape: NetworkShape, *, is_async: bool) -> int:
+    """Threads of TensorFlow for this network: two for a wide one whose players wait for its update, if there are cores.
+
+    A second thread halves the time of such an update and changes no bit of what it comes to, which is tested. With
+    images it does change bits, and where it does not get a core of its own, it doubles the time.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    is_wide = shape.size >= WIDE_FROM and not shape.sights
+    return 2 if is_wide and not is_async and cores > 1 else 1
+
+
+def update_for(shape: NetworkShape, capacity: Capacity, *, threads: int = 1) -> PPOUpdate | StagedUpdate:
     """The update for these sizes, compiled when it first runs; the same object for the same sizes.
 
-    The first call loads TensorFlow, which takes seconds.
+    The first call loads TensorFlow, which takes seconds, and fixes its threads.
     """
-    load_tensorflow()
+    load_tensorflow(threads)
     return _update(shape, capacity)
 
 
@@ -42,7 +53,7 @@ def _update(shape: NetworkShape, capacity: Capacity) -> PPOUpdate | StagedUpdate
     return RecurrentUpdate(shape, capacity) if shape.memory_size else PPOUpdate(shape, capacity)
 
 
-def load_tensorflow() -> None:
+def load_tensorflow(threads: int = 1) -> None:
     """Loads TensorFlow with pinned threads and deterministic operators; later calls change nothing."""
     # Both are read when the library loads: no lines about CPU features, no rounding that depends on them.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -52,8 +63,8 @@ def load_tensorflow() -> None:
         import tensorflow as tf  # noqa: PLC0415 - as above
     # Only before the first operation: an embedding program that uses TensorFlow itself has chosen already.
     with contextlib.suppress(RuntimeError):
-        tf.config.threading.set_intra_op_parallelism_threads(THREADS)
-        tf.config.threading.set_inter_op_parallelism_threads(THREADS)
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
     tf.config.experimental.enable_op_determinism()
 
 
