@@ -10,10 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-import cloudpickle
-
-from runtime.errors import UsageError
-from runtime.experience.actions import ActionInfo, Policy
+from runtime.experience.actions import ActionInfo, ModelPolicy, Policy, pickled
 from runtime.experience.brains import ActionSpec, BrainInfo, BrainParameters, EnvId, Incarnation
 from runtime.experience.columns import StepBlock
 from runtime.experience.parameters import ParameterValue
@@ -188,19 +185,18 @@ class PolicyUpdate:
 
     @staticmethod
     def from_policy(brain: str, policy: Policy, *, version: int = 0, run: str = "") -> PolicyUpdate:
-        """An update that carries a hand-written policy for a brain (or behavior).
+        """An update that carries a policy for a brain (or behavior): a ModelPolicy's graph, or one written by hand.
 
-        version 0 and an empty run are filled in by `ActorEnvManager.publish`. Raises TypeError for what is no Policy
-        and UsageError for one that cannot be pickled.
+        version 0 is a ModelPolicy's own; otherwise it and an empty run are filled in by `ActorEnvManager.publish`.
+        Raises TypeError for what is no Policy and UsageError for one that cannot be pickled.
         """
         if not isinstance(policy, Policy):
             raise TypeError(f"a {type(policy).__name__} is no Policy; expected a runtime.experience.actions.Policy")
-        try:
-            body = cloudpickle.dumps(policy)
-        except Exception as error:
-            text = f"the policy {type(policy).__name__} cannot be sent to EnvWorkers: {error}."
-            raise UsageError(f"{text} Keep files, locks and sessions out of it.") from error
-        return PolicyUpdate(run=run, behavior=brain.partition("?")[0], version=version, kind="policy", body=body)
+        behavior = brain.partition("?")[0]
+        if isinstance(policy, ModelPolicy):
+            body, version = policy.acting_model(), version or policy.version
+            return PolicyUpdate(run=run, behavior=behavior, version=version, kind="onnx", body=body)
+        return PolicyUpdate(run=run, behavior=behavior, version=version, kind="policy", body=pickled(policy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,6 +156,10 @@ class PPOLearner:
             refuse_beyond(need, settings, others=self._needs.values(), memory_bytes=self._memory_bytes)
             self._needs[brain.behavior_name] = need
 
+    def behavior(self, name: str) -> Behavior:
+        """What is known of one behavior, for who learns it by hand. Raises KeyError for one that was not added."""
+        return self._behaviors[name]
+
     def warm_up(self, behavior: str) -> None:
         """Loads TensorFlow and compiles the update of `behavior`."""
         if self._options.is_training:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from runtime.acting.graphs import Heads
 from runtime.acting.memories import Remembered
 from runtime.acting.sampling import log_probability
@@ -58,8 +60,9 @@ class Acted:
     def action_info(self) -> ActionInfo:
         """The seed's form; a hand-written policy's own answer, unchanged.
 
-        outputs of a graph: `log_probs` float32 (n,), `pre_action` float32 (n, c), and `value` if there is one. They
-        are computed when asked for: the acting loop does without.
+        outputs of a graph: `log_probs` float32 (n,), `pre_action` float32 (n, c), `policy_version` float32 (n,), and
+        `value` if there is one; of one with memory `memory_before` float32 (n, w) and `sequence_starts` float32 (n,), 1
+        where a training sequence starts. They are computed when asked for: the acting loop does without.
         """
         if isinstance(self.origin, ActionInfo):
             return self.origin
@@ -75,9 +78,13 @@ class Acted:
                 discrete=self.discrete,
             ),
             "pre_action": self.continuous_raw,
+            "policy_version": np.full(len(self.agents), self.version, np.float32),
         }
         if self.value is not None:
             outputs["value"] = self.value
+        if self.remembered is not None:
+            outputs["memory_before"] = self.remembered.before
+            outputs["sequence_starts"] = self.remembered.starts.astype(np.float32)
         return ActionInfo(
             action=self.actions.to_array(), memory=self.actions.memories, value=self.value, outputs=outputs
         )

@@ -155,9 +155,11 @@ class ActorEnvManager(EnvManager):
     def publish(self, update: PolicyUpdate) -> int:
         """Send a policy to everybody who acts, by way of the PolicyHolder; the version that it got.
 
-        Steps taken from now on act with it.
+        Steps taken from now on act with it. A network that is published already keeps its version.
         """
-        known = self._versions.get(update.behavior, 0)
+        known, held = self._versions.get(update.behavior, 0), self._updates.get(update.behavior)
+        if held is not None and held.kind == update.kind == "onnx" and held.body == update.body:
+            return known
         version = update.version if update.version > known else known + 1
         update = replace(update, run=self._run, version=version)
         self._versions[update.behavior] = version

@@ -6,7 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import cloudpickle
 import numpy as np
+
+from runtime.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,3 +69,26 @@ class Policy(ABC):
     @abstractmethod
     def get_action(self, brain_info: BrainInfo) -> ActionInfo:
         """Actions for the agents of `brain_info` that ask for a decision, in their order."""
+
+
+class ModelPolicy(Policy):
+    """A policy that is a network: whoever acts with it elsewhere is sent its graph, and never the object."""
+
+    @property
+    @abstractmethod
+    def version(self) -> int:
+        """Of the policy of now, from 1; each change of its weights makes it higher."""
+
+    @abstractmethod
+    def acting_model(self) -> bytes:
+        """The policy of now as an ONNX graph that acts (its contract: `runtime/acting`)."""
+
+
+def pickled(policy: Policy) -> bytes:
+    """A hand-written policy as EnvWorkers are sent it. Raises UsageError for one that cannot be pickled."""
+    try:
+        body: bytes = cloudpickle.dumps(policy)
+    except Exception as error:
+        text = f"the policy {type(policy).__name__} cannot be sent to EnvWorkers: {error}."
+        raise UsageError(f"{text} Keep files, locks and sessions out of it.") from error
+    return body

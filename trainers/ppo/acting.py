@@ -1,0 +1,42 @@
+"""The network for one step of acting: distributions, values and, with memory, what is remembered afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from trainers.ppo.layers import Recurrence, dense, lstm_step
+from trainers.ppo.policy import ActorCritic, PolicyOutputs
+
+Tensor = Any  # TensorFlow ships no usable types.
+
+
+class ActingNetwork(ActorCritic):
+    """The network that learns, run for one moment of n agents.
+
+    It differs in the memory alone: one step of it, whose outcome is kept.
+    """
+
+    def act(
+        self, weights: Mapping[str, Tensor], inputs: Tensor, sights: Sequence[Tensor], memories: Tensor
+    ) -> tuple[PolicyOutputs, Tensor]:
+        """Outputs for normalised vectors (n, V) and sights; float32 (n, w), the memory that follows `memories`."""
+        self._after: list[Tensor] = []
+        recurrence = Recurrence(memories, tf.ones([memories.shape[0]]), 1)
+        outputs = self.outputs(dict(weights), inputs, sights, recurrence)
+        return outputs, tf.concat(self._after, axis=1) if self._after else memories
+
+    def _recalled(self, name: str, weights: dict[str, Tensor], hidden: Tensor, recurrence: Recurrence | None) -> Tensor:
+        size = self.shape.memory_size
+        if not size:
+            return hidden
+        assert recurrence is not None
+        # The actor's memory stands first, and each is what was given out beside what was kept.
+        first = size if name == "critic" else 0
+        given, kept = tf.split(recurrence.memories[:, first : first + size], 2, axis=1)
+        gates = dense(f"{name}.memory", weights, hidden) + tf.matmul(given, weights[f"{name}.memory.recurrent.kernel"])
+        given, kept = lstm_step(gates, kept)
+        self._after += [given, kept]
+        return given
