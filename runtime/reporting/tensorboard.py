@@ -7,6 +7,7 @@ said once and does not end the training.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -34,13 +35,16 @@ class EventWriter:
     """
 
     def __init__(self, folder: Path, *, started_s: float, warn: Callable[[str], None]) -> None:
-        self._path = folder / f"events.out.tfevents.{int(started_s):010d}.{os.getpid()}.0"
+        # A run that goes on within the second in which the earlier one began, in the same process, has its own file.
+        name = f"events.out.tfevents.{int(started_s):010d}.{os.getpid()}"
+        self._path = folder / f"{name}.0"
         self._warn = warn
         self._file: FileIO | None = None
         self._size = 0
         self._is_failed = False
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            self._path = next(path for n in itertools.count() if not (path := folder / f"{name}.{n}").exists())
             # Not buffered: a record is in the file, or the error is known, when `write` returns.
             self._file = FileIO(self._path, "ab")
         except OSError as error:

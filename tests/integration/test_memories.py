@@ -14,6 +14,7 @@ from runtime.players.links import LinkLimits
 from tests.support.experience_streams import small_learner, small_settings
 from tests.support.graphs import onnx_update
 from tests.support.player_links import assignment
+from tests.support.ports import free_port
 from tests.support.runs import FinishedRun, config, train, train_in_processes
 
 EIGHT = ("--num-envs", "8", "--seed", "3")
@@ -66,6 +67,7 @@ def test_a_player_that_is_lost_costs_nobody_else_what_they_remember(
 ) -> None:
     fault = "fault=crash:9@step=40%2Benv=1%2Bincarnation=0"
     command = ("--env", f"fake:hallway?agents=2&{fault}", "--num-envs", "2", "--seed", "1", "--collection", collection)
+    command = (*command, "--base-port", str(free_port(2)))
     run = train(folder, f"lost-{collection}", hallway, *command)
     assert run.code == 0, run.text
     assert run.summary["exit_reason"] == "max_steps"

@@ -43,6 +43,14 @@ def test_events_are_in_the_file_when_add_returns(tmp_path: Path) -> None:
     assert warnings == []
 
 
+def test_a_run_that_goes_on_within_the_same_second_has_its_own_file(tmp_path: Path) -> None:
+    for _ in range(2):
+        writer = EventWriter(tmp_path, started_s=1000.5, warn=print)
+        writer.add(1, {"a": 1.0}, now_s=1000.5)
+        writer.close()
+    assert [each.name.rpartition(".")[2] for each in sorted(tmp_path.iterdir())] == ["0", "1"]
+
+
 def test_values_that_are_not_finite_are_left_out(tmp_path: Path) -> None:
     warnings: list[str] = []
     writer = EventWriter(tmp_path, started_s=1.0, warn=warnings.append)
