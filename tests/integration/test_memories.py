@@ -67,8 +67,8 @@ def test_a_player_that_is_lost_costs_nobody_else_what_they_remember(
 ) -> None:
     fault = "fault=crash:9@step=40%2Benv=1%2Bincarnation=0"
     command = ("--env", f"fake:hallway?agents=2&{fault}", "--num-envs", "2", "--seed", "1", "--collection", collection)
-    command = (*command, "--base-port", str(free_port(2)))
-    run = train(folder, f"lost-{collection}", hallway, *command)
+    ports = ("--base-port", str(free_port(2)))
+    run = train(folder, f"lost-{collection}", hallway, *command, *ports)
     assert run.code == 0, run.text
     assert run.summary["exit_reason"] == "max_steps"
     assert run.summary["restarts"] == {"0": 0, "1": 1}
