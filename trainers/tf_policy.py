@@ -16,6 +16,7 @@ import numpy as np
 from runtime.errors import PlayerContentError, ShapeError, StorageError, UsageError
 from runtime.experience.actions import ActionInfo, ModelPolicy
 from runtime.experience.brains import ActionSpec, Bools, BrainInfo, BrainParameters, Floats, Ints, agent_name
+from runtime.experience.masks import find_blocked
 from trainers.behavior import Behavior
 from trainers.checkpoints import ASIDE_PREFIX, MANIFEST
 from trainers.export import ACTION_CLIP
@@ -203,13 +204,11 @@ class TFPolicy(ModelPolicy):
             is_finite = np.isfinite(each).reshape(len(rows), -1).all(axis=1)
             if not is_finite.all():
                 raise self._refusal(info, int(np.argmin(is_finite)), f"observation {number} is not finite")
-        masks, start = _masks_of(info, brain.action_spec), 0
-        for branch, size in enumerate(brain.action_spec.discrete_branches):
-            is_open = masks[:, start : start + size].any(axis=1)
-            if not is_open.all():
-                row = int(np.argmin(is_open))
-                raise self._refusal(info, row, f"all {size} indices of branch {branch} are masked")
-            start += size
+        branches = brain.action_spec.discrete_branches
+        blocked = find_blocked(_masks_of(info, brain.action_spec), branches)
+        if blocked is not None:
+            row, branch = blocked
+            raise self._refusal(info, row, f"all {branches[branch]} indices of branch {branch} are masked")
 
     def _refusal(self, info: BrainInfo, row: int, what: str) -> PlayerContentError:
         agent = agent_name(info.worker_id, int(info.decisions.agents[row]))

@@ -135,12 +135,10 @@ class PPOTrainer(Trainer):
         writer: SummaryTarget | None = None,
         demonstrations: ReadDemonstrations | None = None,
     ) -> None:
-        self._brain, self._settings, self._training, self._writer = (
-            brain,
-            settings or BehaviorSettings(),
-            training,
-            writer,
-        )
+        self._brain = brain
+        self._settings = settings or BehaviorSettings()
+        self._training = training
+        self._writer = writer
         if self._settings.trainer_type != "ppo":
             raise UsageError(
                 f"a PPOTrainer was given settings of trainer_type {self._settings.trainer_type!r}; expected 'ppo'. "

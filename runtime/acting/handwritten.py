@@ -5,10 +5,10 @@ from __future__ import annotations
 import cloudpickle
 import numpy as np
 
-from runtime.acting.sampling import find_blocked
 from runtime.errors import ShapeError, UsageError
 from runtime.experience.actions import ActionInfo, Actions, Policy
 from runtime.experience.brains import BrainInfo, BrainParameters, Floats, Ints, agent_name
+from runtime.experience.masks import find_blocked
 
 
 def unpack_policy(body: bytes, *, behavior: str) -> Policy:

@@ -17,12 +17,13 @@ from runtime.acting.graphs import ActingGraph, Heads
 from runtime.acting.handwritten import ask_policy, unpack_policy
 from runtime.acting.memories import AgentMemories, Remembered, given_memories
 from runtime.acting.noise import NoiseCache
-from runtime.acting.sampling import choose_branches, find_blocked, squash, unsquash
+from runtime.acting.sampling import choose_branches, squash, unsquash
 from runtime.errors import InternalError, PlayerContentError
 from runtime.experience.actions import ActionInfo, Actions, Policy
 from runtime.experience.brains import BrainInfo, BrainParameters, Floats, Ints, agent_name
 from runtime.experience.finite import all_finite
 from runtime.experience.infos import observation_floats
+from runtime.experience.masks import find_blocked
 from runtime.messages import PolicyUpdate
 
 

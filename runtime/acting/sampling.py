@@ -57,17 +57,6 @@ def choose_branches(
     return chosen
 
 
-def find_blocked(masks: Bools, branches: tuple[int, ...]) -> tuple[int, int] | None:
-    """The first (row, branch) that allows no index at all, or None. masks: bool (n, sum of branches)."""
-    start = 0
-    for branch, size in enumerate(branches):
-        is_open = masks[:, start : start + size].any(axis=1)
-        if not is_open.all():
-            return int(np.argmin(is_open)), branch
-        start += size
-    return None
-
-
 def log_probability(
     *,
     mean: Floats | None,

@@ -29,7 +29,7 @@ from runtime.experience.brains import (
     TerminalRows,
 )
 from runtime.experience.finite import all_finite
-from runtime.players.rows import branch_slices
+from runtime.experience.masks import find_blocked
 from runtime.players.spans import AgentSpans, Span, agents_by_brain, varint
 
 Bytes = npt.NDArray[np.uint8]
@@ -53,8 +53,9 @@ class _Part:
     """One brain in a template of n agents, those that wait first.
 
     waiting: how many wait. before: what the reply was read as, of which everything that cannot change is taken.
-    floats: bytes of the numbers that are there; filled: which of all numbers those are, None for all of them. rewards,
-    group_rewards: whether they are among the numbers; sizes: numbers of each observation of all agents.
+    floats: bytes of the numbers that are there; filled: which of all `count` numbers those are, None for all of them.
+    has: whether rewards are among them, and rewards of groups. ids: where each agent's id lies, None for one that is
+    left out; id_places: all of their bytes. masks: (waiting, mask_size), bytes of flags, None when nobody has a mask.
     """
 
     brain: BrainParameters
@@ -82,7 +83,7 @@ class _Part:
             masks = None
             if forbidden.any():
                 masks = forbidden == 0
-                if any(not masks[:, part].any(axis=1).all() for part in branch_slices(self.brain.action_spec)):
+                if find_blocked(masks, self.brain.action_spec.discrete_branches) is not None:
                     return None
         return self._info(ids, numbers, masks)
 
@@ -161,6 +162,11 @@ class ReplyTemplate:
 
         Raises ValueError for a reply that is not encoded plainly, or that has something else than numbers in it.
         """
+        # Asked first: messages with pictures are long, and come again and again.
+        if any(
+            _shows_pictures(brains[name]) for name, info in infos.items() if len(info.decisions) + len(info.terminals)
+        ):
+            raise ValueError("pictures, which may lie in another order on the wire")
         found = agents_by_brain(body)
         free = np.full(len(body), 0xFF, np.uint8)
         self._infos = dict(infos)
@@ -241,8 +247,6 @@ class LookAlikes:
 
 def _part(brain: BrainParameters, info: BrainInfo, agents: Sequence[AgentSpans], free: Bytes) -> _Part:
     """The part of a template that one brain is. Notes in `free` which bits may change."""
-    if any(spec.dtype != "float32" or len(spec.shape) == 3 for spec in brain.observation_specs):
-        raise ValueError("pictures, which may lie in another order on the wire")
     both = [each for each in agents if not each.done] + [each for each in agents if each.done]
     waiting = sum(not each.done for each in agents)
     has = any(each.reward for each in agents), any(each.group_reward for each in agents)
@@ -281,6 +285,10 @@ def _part(brain: BrainParameters, info: BrainInfo, agents: Sequence[AgentSpans],
         id_places=told,
         masks=_mask_places(brain, both[:waiting]),
     )
+
+
+def _shows_pictures(brain: BrainParameters) -> bool:
+    return any(spec.dtype != "float32" or len(spec.shape) == 3 for spec in brain.observation_specs)
 
 
 def _mask_places(brain: BrainParameters, agents: Sequence[AgentSpans]) -> Places | None:

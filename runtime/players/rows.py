@@ -24,6 +24,7 @@ from runtime.experience.brains import (
     TerminalRows,
     empty_rows,
 )
+from runtime.experience.masks import find_blocked
 from runtime.players.announcements import WireObservation
 from runtime.players.guards import Guard
 from runtime.players.images import as_bytes, channels_first, decode_image
@@ -210,11 +211,11 @@ def allowed_actions(brain: BrainParameters, masks: Sequence[Sequence[bool]], ids
             allowed[row] = [not forbidden for forbidden in mask]
     if allowed.all():
         return None
-    for branch, columns in enumerate(branch_slices(brain.action_spec)):
-        stuck = np.flatnonzero(~allowed[:, columns].any(axis=1))
-        if len(stuck):
-            text = f"all actions of branch {branch} are masked; expected at least one allowed."
-            raise content_error(brain, place, ids[stuck[0]], text)
+    blocked = find_blocked(allowed, brain.action_spec.discrete_branches)
+    if blocked is not None:
+        row, branch = blocked
+        text = f"all actions of branch {branch} are masked; expected at least one allowed."
+        raise content_error(brain, place, ids[row], text)
     return allowed
 
 

@@ -106,8 +106,8 @@ def judged(goal: Goal, measured: Measured) -> Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Reaches:
-    """Every seed of a side reaches the threshold."""
+class _OfOne:
+    """A goal of one side."""
 
     side: str
 
@@ -115,6 +115,24 @@ class Reaches:
     def sides(self) -> tuple[str, ...]:
         """The side."""
         return (self.side,)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfTwo:
+    """A goal that compares a side with another."""
+
+    side: str
+    of: str
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Both."""
+        return self.side, self.of
+
+
+@dataclass(frozen=True, slots=True)
+class Reaches(_OfOne):
+    """Every seed of a side reaches the threshold."""
 
     @property
     def text(self) -> str:
@@ -128,16 +146,8 @@ class Reaches:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(_OfTwo):
     """The median of the steps to the threshold is at most the other side's, or `STEPS_LIMIT` times as many."""
-
-    side: str
-    of: str
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        """Both."""
-        return self.side, self.of
 
     @property
     def text(self) -> str:
@@ -156,16 +166,8 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class FinalNotLower:
+class FinalNotLower(_OfTwo):
     """The median of the final rewards is not lower than the other side's."""
-
-    side: str
-    of: str
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        """Both."""
-        return self.side, self.of
 
     @property
     def text(self) -> str:
@@ -179,16 +181,8 @@ class FinalNotLower:
 
 
 @dataclass(frozen=True, slots=True)
-class Beats:
+class Beats(_OfTwo):
     """The side reaches the threshold in more seeds than the other, and its median final reward is higher."""
-
-    side: str
-    of: str
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        """Both."""
-        return self.side, self.of
 
     @property
     def text(self) -> str:
@@ -205,16 +199,10 @@ class Beats:
 
 
 @dataclass(frozen=True, slots=True)
-class ShareOfExpert:
+class ShareOfExpert(_OfOne):
     """The median final reward is at least `SHARE_OF_EXPERT` of what the expert earns."""
 
-    side: str
     expert: float
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        """The side."""
-        return (self.side,)
 
     @property
     def text(self) -> str:

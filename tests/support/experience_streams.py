@@ -26,7 +26,16 @@ from runtime.learner import (
     PPOHyperparameters,
     RewardSignalSettings,
 )
+from trainers.behavior import Outcome
 from trainers.learner import create_learner
+
+
+def updated(learner: Learner) -> Outcome:
+    """What an update of `Walker` came to; the learner has taken it."""
+    outcome = learner.begin_update("Walker")()
+    assert isinstance(outcome, Outcome)
+    learner.finish_update(outcome)
+    return outcome
 
 
 def small_brain(

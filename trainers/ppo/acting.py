@@ -28,15 +28,10 @@ class ActingNetwork(ActorCritic):
         outputs = self.outputs(dict(weights), inputs, sights, recurrence)
         return outputs, tf.concat(self._after, axis=1) if self._after else memories
 
-    def _recalled(self, name: str, weights: dict[str, Tensor], hidden: Tensor, recurrence: Recurrence | None) -> Tensor:
-        size = self.shape.memory_size
-        if not size:
-            return hidden
-        assert recurrence is not None
-        # The actor's memory stands first, and each is what was given out beside what was kept.
-        first = size if name == "critic" else 0
-        given, kept = tf.split(recurrence.memories[:, first : first + size], 2, axis=1)
-        gates = dense(f"{name}.memory", weights, hidden) + tf.matmul(given, weights[f"{name}.memory.recurrent.kernel"])
+    def _remembering(self, name: str, weights: dict[str, Tensor], hidden: Tensor, recurrence: Recurrence) -> Tensor:
+        # A memory is what was given out last, beside what was kept.
+        given, kept = tf.split(recurrence.memories, 2, axis=1)
+        gates = dense(name, weights, hidden) + tf.matmul(given, weights[f"{name}.recurrent.kernel"])
         given, kept = lstm_step(gates, kept)
         self._after += [given, kept]
         return given

@@ -129,7 +129,11 @@ class ActorCritic(tf.Module):
         assert recurrence is not None
         first = size if name == "critic" else 0
         own = recurrence._replace(memories=recurrence.memories[:, first : first + size])
-        return lstm(f"{name}.memory", weights, hidden, own)
+        return self._remembering(f"{name}.memory", weights, hidden, own)
+
+    def _remembering(self, name: str, weights: dict[str, Tensor], hidden: Tensor, recurrence: Recurrence) -> Tensor:
+        """(n, cells): what one memory gives out; name: of its layer. recurrence: with what it remembers alone."""
+        return lstm(name, weights, hidden, recurrence)
 
     def _features(self, inputs: Tensor, encoded: Sequence[Tensor], *, goals: bool) -> Tensor:
         """The vectors and encoded sights that are goals, or all others, side by side."""

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.acting.counter_random import stream_key, uniforms
-from runtime.acting.sampling import choose_branches, find_blocked, log_probability, squash, unsquash
+from runtime.acting.sampling import choose_branches, log_probability, squash, unsquash
 from runtime.experience.brains import Bools, Floats
+from runtime.experience.masks import find_blocked
 from tests.support.strategies_experience import random_masks
 
 branch_sizes = st.lists(st.integers(1, 6), min_size=1, max_size=3).map(tuple)

@@ -21,13 +21,14 @@ from tests.support.experience_streams import (
     small_brain,
     small_learner,
     small_settings,
+    updated,
     walkers,
 )
 from trainers.batches import Capacity
 from trainers.bc.minibatches import minibatches_of, sequence_starts
 from trainers.bc.samples import Samples, samples_of
 from trainers.bc.update import CloningUpdate, cloning_loss, deviation_loss
-from trainers.behavior import Behavior, Outcome
+from trainers.behavior import Behavior
 from trainers.learner import PPOLearner, create_learner
 from trainers.networks import NetworkShape, initial_weights, named_weights
 from trainers.normalizer import Normalizer
@@ -58,13 +59,6 @@ def learner_of(settings: BehaviorSettings, brain: BrainParameters = BRAIN, *, se
 def behavior_of(learner: Learner) -> Behavior:
     assert isinstance(learner, PPOLearner)
     return learner._behaviors["Walker"]
-
-
-def updated(learner: Learner) -> Outcome:
-    outcome = learner.begin_update("Walker")()
-    assert isinstance(outcome, Outcome)
-    learner.finish_update(outcome)
-    return outcome
 
 
 def test_the_loss_is_the_one_in_the_books() -> None:

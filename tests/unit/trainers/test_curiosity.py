@@ -13,11 +13,19 @@ from hypothesis import strategies as st
 
 from runtime.experience.brains import BrainParameters, ObservationSpec
 from runtime.learner import BehaviorSettings, Learner, MemorySettings
-from tests.support.experience_streams import EYE, Feeder, random_life, small_brain, small_learner, small_settings
+from tests.support.experience_streams import (
+    EYE,
+    Feeder,
+    random_life,
+    small_brain,
+    small_learner,
+    small_settings,
+    updated,
+)
 from tests.support.replicas import ReplicaLoop
 from tests.unit.trainers.test_reward_signals import curious
 from trainers.batches import batch_of
-from trainers.behavior import Behavior, Outcome
+from trainers.behavior import Behavior
 from trainers.learner import PPOLearner
 from trainers.networks import NetworkShape, initial_weights, named_weights
 from trainers.ppo.engine import update_for
@@ -37,13 +45,6 @@ HYBRID = small_brain()
 def behavior_of(learner: Learner) -> Behavior:
     assert isinstance(learner, PPOLearner)
     return learner._behaviors["Walker"]
-
-
-def updated(learner: Learner) -> Outcome:
-    outcome = learner.begin_update("Walker")()
-    assert isinstance(outcome, Outcome)
-    learner.finish_update(outcome)
-    return outcome
 
 
 def lived(

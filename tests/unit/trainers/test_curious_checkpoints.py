@@ -19,8 +19,8 @@ from runtime.learner import (
     RewardSignalSettings,
 )
 from tests.support.demonstrations import demonstration_of, reads
-from tests.support.experience_streams import EYE, seeing_brain, small_brain, small_learner, small_settings
-from tests.unit.trainers.test_curiosity import behavior_of, lived, more, updated
+from tests.support.experience_streams import EYE, seeing_brain, small_brain, small_learner, small_settings, updated
+from tests.unit.trainers.test_curiosity import behavior_of, lived, more
 from tests.unit.trainers.test_reward_signals import curious
 from trainers.learner import create_learner
 from trainers.memory import memory_need

@@ -18,9 +18,8 @@ from runtime.learner import (
     PPOHyperparameters,
 )
 from tests.support.demonstrations import demonstration_of, reads
-from tests.support.experience_streams import Feeder, random_life, small_brain
+from tests.support.experience_streams import Feeder, random_life, small_brain, updated
 from trainers.bc.behavior import LOG_STD_AT_FIRST, CloningBehavior
-from trainers.behavior import Outcome
 from trainers.learner import PPOLearner, create_learner
 from trainers.networks import named_weights
 
@@ -66,13 +65,6 @@ def lives(learner: Learner, *, env_id: int = 0, version: int = 0, brain: BrainPa
     first, rest = random_life(brain, seed=1, agents=3, steps=15)
     feeder.reset(*first.rows)
     feeder.steps(*rest)
-
-
-def updated(learner: Learner) -> Outcome:
-    outcome = learner.begin_update("Walker")()
-    assert isinstance(outcome, Outcome)
-    learner.finish_update(outcome)
-    return outcome
 
 
 def test_an_update_is_due_after_each_time_horizon_of_agent_steps() -> None:

@@ -19,9 +19,8 @@ from runtime.learner import (
     NetworkSettings,
     PPOHyperparameters,
 )
-from tests.support.experience_streams import observation_rows, small_brain
+from tests.support.experience_streams import observation_rows, small_brain, updated
 from trainers.bc.online import WatchingBehavior
-from trainers.behavior import Outcome
 from trainers.learner import PPOLearner, create_learner
 
 BRAIN = small_brain()
@@ -86,13 +85,6 @@ def watch(learner: Learner, columns: WatchedColumns, *, first: int, steps: int =
             watched={name: columns},
         )
     )
-
-
-def updated(learner: Learner) -> Outcome:
-    outcome = learner.begin_update("Walker")()
-    assert isinstance(outcome, Outcome)
-    learner.finish_update(outcome)
-    return outcome
 
 
 def test_the_student_learns_what_the_teacher_does() -> None:

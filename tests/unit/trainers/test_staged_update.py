@@ -14,10 +14,11 @@ from tests.support.experience_streams import (
     small_brain,
     small_learner,
     small_settings,
+    updated,
     walkers,
 )
 from trainers.batches import Batch, batch_of, capacity_for
-from trainers.behavior import Behavior, Outcome
+from trainers.behavior import Behavior
 from trainers.learner import PPOLearner
 from trainers.networks import named_weights
 from trainers.ppo.engine import update_for
@@ -40,13 +41,6 @@ def filled(settings: BehaviorSettings | None = None, *, seed: int = 0) -> Learne
     learner = small_learner(settings, seed=seed, brains=[SEEING])
     walkers(learner, SEEING)
     return learner
-
-
-def updated(learner: Learner) -> Outcome:
-    outcome = learner.begin_update("Walker")()
-    assert isinstance(outcome, Outcome)
-    learner.finish_update(outcome)
-    return outcome
 
 
 def inputs_of(learner: Learner) -> tuple[Batch, Any, Any]:
