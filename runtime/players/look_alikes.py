@@ -143,7 +143,9 @@ def _columns(numbers: Floats, rows: int, shapes: Iterable[tuple[int, ...]]) -> I
 
 
 def _signed(value: int) -> int:
-    return value - (1 << 64) if value >> 63 else value
+    """The int32 that a varint stands for: of longer ones the library keeps the lowest 32 bits."""
+    value &= (1 << 32) - 1
+    return value - (1 << 32) if value >> 31 else value
 
 
 @dataclass(slots=True)

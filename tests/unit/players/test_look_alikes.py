@@ -152,6 +152,21 @@ def test_numbers_that_are_not_finite_are_left_to_the_library(bad: float, where: 
     assert look_alikes.read(bytes_of([Moment(brain, (wrong,))])) is None
 
 
+def test_an_id_of_more_than_32_bits_is_cut_as_the_library_cuts_it() -> None:
+    brain = simple_brain()
+    moment = Moment(brain, (simple_agent(brain, -1),))
+    known, body = known_after([moment]), bytes_of([moment])
+    look_alikes = learned(body, known)
+    ((agent,),) = agents_by_brain(body).values()
+    assert agent.id is not None
+    longer = bytearray(body)
+    longer[agent.id[1] - 2] = 0x80  # bits that no int32 has
+    recognised, expected = look_alikes.read(bytes(longer)), read_in_full(bytes(longer), known)
+    assert recognised is not None
+    assert expected is not None
+    assert rows_of(recognised) == rows_of(expected)
+
+
 def test_two_agents_of_one_id_are_left_to_the_library() -> None:
     brain = simple_brain()
     known = known_after([Moment(brain, (simple_agent(brain, 1),))])
