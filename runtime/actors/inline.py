@@ -76,8 +76,10 @@ class InlineSystem:
         return self._failure or ("" if self._thread.is_alive() else "the run's thread has ended")
 
     def join(self) -> None:
-        """Take the TrainerController's place: its messages come to `listen`."""
-        self._outside = queue.SimpleQueue()
+        """Take the TrainerController's place: its messages come to `listen`, from the first one on."""
+        # Without a TrainerController the place is taken before the first part begins, which may have spoken by now.
+        if self._outside is None:
+            self._outside = queue.SimpleQueue()
 
     def listen(self, timeout_s: float) -> object | None:
         """The next message to the place that was joined; None when none comes in time."""

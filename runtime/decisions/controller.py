@@ -295,10 +295,15 @@ def _player_restarted(state: ControllerState, message: StartPlayer) -> Decision:
 
 
 def _lose(state: ControllerState, record: EnvRecord, unreported: int) -> ControllerState:
-    """One environment's player is gone: its trajectories end once its delivered blocks are accepted."""
+    """One environment's player is gone: its trajectories end once its delivered blocks are accepted.
+
+    Those that a planned restart or an earlier loss has ended do not go on with what comes late.
+    """
+    has_open = state.envs[record.env_id].state not in {"launching", "lost"}
     counters = state.counters.leave_unreported(unreported)
     record = replace(record, state="lost", until=record.received, pending={}, player_pid=0)
-    return _with_env(replace(state, counters=counters, cuts=state.cuts | {record.env_id}), record)
+    cuts = state.cuts | {record.env_id} if has_open else state.cuts
+    return _with_env(replace(state, counters=counters, cuts=cuts), record)
 
 
 def _worker_failed(state: ControllerState, message: WorkerFailed) -> Decision:

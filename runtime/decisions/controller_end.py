@@ -84,7 +84,7 @@ def _restart_players(state: ControllerState) -> Decision:
         counters = counters.leave_unreported(unreported_bound(each, state.agents_max))
         planned = max(each.planned, each.incarnation) + 1
         envs[env_id] = replace(each, state="launching", planned=planned, until=each.received, pending={})
-    state = replace(state, envs=envs, counters=counters)
+    state = replace(state, envs=envs, counters=counters, cuts=frozenset())
     state = replace(state, has_restarted_envs=True, waits_for_all=True, phase=ControllerPhase.GATHERING)
     request = RestartPlayersRequest(run=state.options.run)
     return state, (CutTrajectories(None), Send(SUPERVISOR, request))

@@ -7,16 +7,22 @@ import signal
 import time
 from collections.abc import Iterator
 from functools import partial
+from threading import Event
 from typing import Literal
 
 import psutil
 import pytest
 
+from runtime.actors.composition import RunPlan
 from runtime.actors.env_manager import ActorEnvManager
+from runtime.actors.inline import InlineSystem
+from runtime.decisions.effects import CONTROLLER, SUPERVISOR
+from runtime.decisions.restarts import RestartLimits
+from runtime.decisions.supervisor import SupervisorOptions
 from runtime.errors import PlayerError, UsageError
 from runtime.experience.brains import agent_name
 from runtime.experience.steps import EnvManager, StepInfo
-from runtime.messages import PolicyUpdate
+from runtime.messages import PolicyUpdate, StartWorker
 from runtime.players.factories import MemoryPlayerFactory
 from tests.support.object_envs import Always, CountingEnv
 
@@ -104,6 +110,33 @@ def test_an_exception_of_the_users_environment_reaches_the_user_with_its_traceba
         with pytest.raises(PlayerError, match=r"(?s)ValueError: the world of worker \d is broken.*Traceback"):
             manager.step()
         assert time.monotonic() - began_s < 10.0
+
+
+def test_what_was_said_before_the_place_outside_is_asked_for_again_is_still_heard() -> None:
+    template = StartWorker(
+        run="early",
+        worker=0,
+        environments=(),
+        env_factory=b"",
+        run_seed=0,
+        start_timeout_s=1.0,
+        step_timeout_s=1.0,
+        block_steps_max=1,
+    )
+    limits = RestartLimits()
+    options = SupervisorOptions(
+        run="early", worker_envs=(), template=template, ports={}, limits=limits, has_controller=False
+    )
+    system = InlineSystem(RunPlan(run="early", supervisor=options, controller=None))
+    try:
+        system.send(SUPERVISOR, CONTROLLER, "an early message")
+        has_arrived = Event()
+        system.post(SUPERVISOR, has_arrived.set)
+        assert has_arrived.wait(60.0)
+        system.join()
+        assert system.listen(10.0) == "an early message"
+    finally:
+        system.close(10.0)
 
 
 def test_a_killed_env_worker_is_replaced_and_its_environment_reset_while_the_others_go_on() -> None:

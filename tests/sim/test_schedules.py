@@ -15,6 +15,7 @@ from runtime.decisions.restarts import RestartLimits
 from runtime.messages import EnvGrant, ResetRequest
 from runtime.simulation.campaign import Campaign, Tally, run_seeds
 from runtime.simulation.engine import Cells
+from runtime.simulation.lines import parse_line
 from runtime.simulation.running import Outcome, simulate
 from runtime.simulation.scenarios import PROFILES, FaultKind, Scenario, draw
 
@@ -34,6 +35,19 @@ def test_every_invariant_holds_under_seeds_of_today() -> None:
     first = secrets.randbelow(1 << 40)
     tally = run_seeds(Campaign(), range(first, first + 40))
     assert not tally.failures, told(tally)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        # An EnvWorker is killed just before a planned restart of all players, and its last block comes after both.
+        "v1:troubled:377847673876",
+        "v1:troubled:377847673876:strategy=calm:columns=0:brains=1:only=2-3,28,32,36,88,92,135,138,141,154-155",
+    ],
+)
+def test_rare_schedules_that_failed_once_hold(line: str) -> None:
+    parsed = parse_line(line)
+    assert simulate(parsed.scenario(), parsed.skips).failure is None
 
 
 def test_every_kind_of_fault_and_every_end_of_a_run_occurs() -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from runtime.decisions.controller import ControllerCore
 from runtime.decisions.controller_state import ControllerOptions
 from runtime.decisions.effects import (
     SUPERVISOR,
+    AcceptBlocks,
     CutTrajectories,
     Report,
     SaveFinished,
     StartSave,
 )
-from runtime.experience.brains import Incarnation
+from runtime.experience.brains import EnvId, Incarnation
 from runtime.messages import (
     HolderFailed,
     RestartPlayersRequest,
@@ -142,6 +145,33 @@ def test_a_planned_restart_that_crosses_the_failure_of_a_worker_counts_no_restar
     bench.take(worker_failed((0, 0)), worker_ready(0, 2))
     assert (bench.env().incarnation, bench.env().restarts) == (2, 0)
     assert bench.state.worker_restarts == {0: 1}
+
+
+@pytest.mark.parametrize("when", ["before the failure is known", "after it"])
+def test_no_trajectory_goes_on_with_what_a_failed_worker_took_before_a_planned_restart(when: str) -> None:
+    bench = freely(2)
+    bench.core = ControllerCore(
+        ControllerOptions(run=RUN, environments=2, is_sync=False, block_steps_max=2, restart_envs_at=1)
+    )
+    for each in (0, 1):
+        bench.reset(each)
+    # All trajectories are cut here; what an environment tells afterwards has lost the actions before it.
+    assert CutTrajectories(None) in bench.take(steps_taken(block(0, steps=1)))
+    late = steps_taken(block(1, steps=1))
+    first, then = (late, worker_failed((1, 0))) if when.startswith("before") else (worker_failed((1, 0)), late)
+    effects = (*bench.take(first), *bench.take(then))
+    assert not of_type(effects, AcceptBlocks)
+    assert bench.state.counters.lost == {"stale": 1}
+
+
+def test_a_second_loss_does_not_open_trajectories_that_were_cut() -> None:
+    bench = freely(2)
+    for each in (0, 1):
+        bench.reset(each)
+    assert CutTrajectories(EnvId(1)) in bench.take(player_lost(1))
+    bench.take(worker_failed((1, 0)))
+    assert not of_type(bench.take(steps_taken(block(1, steps=1))), AcceptBlocks)
+    assert bench.state.counters.lost == {"stale": 1}
 
 
 def test_a_planned_restart_after_a_restart_that_is_under_way_counts_one() -> None:
