@@ -22,7 +22,7 @@ from runtime.messages import (
     RestartPlayersRequest,
 )
 from tests.support.bench_controller import ControllerBench as Bench
-from tests.support.bench_controller import freely, grants_in, in_round, round_of
+from tests.support.bench_controller import accepted_in, freely, grants_in, in_round, round_of
 from tests.support.builders_messages import (
     RUN,
     WALKER,
@@ -165,13 +165,13 @@ def test_no_trajectory_goes_on_with_what_a_failed_worker_took_before_a_planned_r
 
 
 def test_a_second_loss_does_not_open_trajectories_that_were_cut() -> None:
-    bench = freely(2)
-    for each in (0, 1):
-        bench.reset(each)
-    assert CutTrajectories(EnvId(1)) in bench.take(player_lost(1))
+    bench = in_round(2)
+    bench.take(player_lost(1))
+    assert CutTrajectories(EnvId(1)) in bench.take(steps_taken(block(0, steps=bench.env().until)))
     bench.take(worker_failed((1, 0)))
     assert not of_type(bench.take(steps_taken(block(1, steps=1))), AcceptBlocks)
     assert bench.state.counters.lost == {"stale": 1}
+    assert accepted_in(round_of(bench))
 
 
 def test_a_planned_restart_after_a_restart_that_is_under_way_counts_one() -> None:
