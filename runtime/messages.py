@@ -24,12 +24,13 @@ RESTARTABLE_LOSSES: frozenset[LossKind] = frozenset({"died", "timeout"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvAssignment:
-    """An environment given to an EnvWorker: its number, incarnation, handshake seed and port (0 without a socket)."""
+    """An environment of an EnvWorker. seed: of the handshake. port: 0 without a socket. restarts: after losses."""
 
     env_id: EnvId
     incarnation: Incarnation
     seed: int
     port: int
+    restarts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,13 +258,14 @@ class PlayerLost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerFailed:
-    """Supervisor -> TrainerController: an EnvWorker is gone with these environments, and started again or not."""
+    """Supervisor -> TrainerController: an EnvWorker is gone with its players; restarts: of each player before that."""
 
     run: str
     worker: int
     environments: tuple[tuple[EnvId, Incarnation], ...]
     cause: str
     is_restarted: bool = True
+    restarts: Mapping[EnvId, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

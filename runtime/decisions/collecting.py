@@ -62,15 +62,16 @@ def admit(state: ControllerState, block: StepBlock) -> Decision:
     )
     if verdict != "accept":
         state = replace(state, counters=state.counters.lose(verdict, block.agent_steps).drop("StepsTaken"))
-        return (state, ()) if is_late else _step_over(state, record, block)
-    effects: Effects = ()
-    if state.options.is_sync and state.phase is ControllerPhase.COLLECTING and state.ending is None:
+        if is_late:
+            return state, ()
+        state, effects = _step_over(state, record, block)
+    elif state.options.is_sync and state.phase is ControllerPhase.COLLECTING and state.ending is None:
         held = (*state.round_blocks.get(block.env_id, ()), block)
-        state = replace(state, round_blocks={**state.round_blocks, block.env_id: held})
+        state, effects = replace(state, round_blocks={**state.round_blocks, block.env_id: held}), ()
     else:
         state, effects = accept(state, (block,))
     if seen.agents > record.agents and seen.state == "stepping":
-        # It waits until it hears that we know of them.
+        # It waits until it hears that we know of them, whatever became of the block.
         effects = (*effects, *grant_again(state, seen))
     return state, effects
 
@@ -213,6 +214,8 @@ def grants(state: ControllerState, records: list[EnvRecord], block_steps: int) -
             accepted_step=each.received,
         )
         by_worker.setdefault(each.worker, []).append(grant)
+    # A lesson that begins with a reset is not told before it, in the middle of episodes.
+    is_told = state.parameters_id > 0 and not state.is_reset_due
     return tuple(
         Send(
             worker_role(worker),
@@ -222,8 +225,8 @@ def grants(state: ControllerState, records: list[EnvRecord], block_steps: int) -
                 versions=state.versions,
                 block_steps=block_steps,
                 gathers=state.options.is_sync,
-                parameters=parameters_of(state) if state.parameters_id else {},
-                parameters_id=state.parameters_id,
+                parameters=parameters_of(state) if is_told else {},
+                parameters_id=state.parameters_id if is_told else 0,
             ),
         )
         for worker in sorted(by_worker)

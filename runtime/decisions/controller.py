@@ -22,7 +22,7 @@ from runtime.decisions.controller_state import (
     ControllerState,
     Ending,
 )
-from runtime.decisions.curricula import parameter_refusal, reset_request
+from runtime.decisions.curricula import newest_given, parameter_refusal, reset_request
 from runtime.decisions.effects import (
     HOLDER,
     AddBrain,
@@ -44,8 +44,7 @@ from runtime.decisions.frozen import replace
 from runtime.decisions.ledger import (
     EnvRecord,
     behaviors_of,
-    excuse_restart,
-    restart_ordered,
+    heard_restarts,
     seen_incarnation,
     unreported_bound,
 )
@@ -96,7 +95,7 @@ class ControllerCore:
     ) -> None:
         first = options.first_incarnation
         envs = {
-            EnvId(each): EnvRecord(env_id=EnvId(each), incarnation=Incarnation(first - 1), planned=first)
+            EnvId(each): EnvRecord(env_id=EnvId(each), incarnation=Incarnation(first - 1))
             for each in range(options.environments)
         }
         lessons = first_lessons(options.lessons, options.first_lesson or 0)
@@ -191,7 +190,7 @@ def _worker_ready(state: ControllerState, message: WorkerReady) -> Decision:
         return _stale(state, message)
     state, record = _successor(state, record, message)
     record = replace(record, state="resetting", reset_id=0, player_pid=message.player_pid)
-    record = replace(record, takes_parameters=message.takes_parameters)
+    record = replace(record, takes_parameters=message.takes_parameters, given=newest_given(state))
     request = reset_request(state, record)
     if state.ending is not None:
         # It was not known when the others were asked.
@@ -278,12 +277,16 @@ def _player_lost(state: ControllerState, message: PlayerLost) -> Decision:
     record = state.envs.get(message.env_id)
     if record is None or message.incarnation < record.incarnation:
         return _stale(state, message)
+    asked: Effects = ()
+    if state.ending is not None and message.worker not in state.workers:
+        # It was not known when the others were asked.
+        asked = (end.ask_to_stop(state, state.ending, message.worker),)
     state, record = _successor(state, record, message)
     if record.state == "lost":
-        return _with_env(state, record), ()
+        return _with_env(state, record), asked
     state = _lose(state, record, message.unreported_steps)
     state, effects = go_on_collecting(state)
-    return state, (PushStatus(), *effects)
+    return state, (PushStatus(), *asked, *effects)
 
 
 def _player_restarted(state: ControllerState, message: StartPlayer) -> Decision:
@@ -291,7 +294,7 @@ def _player_restarted(state: ControllerState, message: StartPlayer) -> Decision:
     record = state.envs.get(message.environment.env_id)
     if record is None:
         return _stale(state, message)
-    return _with_env(state, restart_ordered(record, message.environment.incarnation)), (PushStatus(),)
+    return _with_env(state, heard_restarts(record, message.environment.restarts)), (PushStatus(),)
 
 
 def _lose(state: ControllerState, record: EnvRecord, unreported: int) -> ControllerState:
@@ -318,15 +321,15 @@ def _worker_failed(state: ControllerState, message: WorkerFailed) -> Decision:
         record = state.envs.get(env_id)
         if record is None:
             continue
+        record = heard_restarts(record, message.restarts.get(env_id, 0))
         if incarnation < record.incarnation:
-            # News of its successor came first, by another road: what looked like a loss of the player was this one.
-            state = _with_env(state, excuse_restart(record, incarnation))
+            # News of its successor came first, by another road.
+            state = _with_env(state, record)
             continue
         # Of what it held last: its loss may never have been told.
         unreported = unreported_bound(record, state.agents_max)
         record = seen_incarnation(record, incarnation, message.worker)
-        # A planned restart may be under way beside it: each raises the incarnation once.
-        state = _lose(state, replace(record, planned=max(record.planned, incarnation) + 1), unreported)
+        state = _lose(state, record, unreported)
     count = state.worker_restarts.get(message.worker, 0) + message.is_restarted
     restarts = {**state.worker_restarts, message.worker: count}
     # Until a new one has players, nobody waits for it at the end of the run.

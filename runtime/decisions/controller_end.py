@@ -82,8 +82,7 @@ def _restart_players(state: ControllerState) -> Decision:
     envs, counters = {}, state.counters
     for env_id, each in state.envs.items():
         counters = counters.leave_unreported(unreported_bound(each, state.agents_max))
-        planned = max(each.planned, each.incarnation) + 1
-        envs[env_id] = replace(each, state="launching", planned=planned, until=each.received, pending={})
+        envs[env_id] = replace(each, state="launching", until=each.received, pending={})
     state = replace(state, envs=envs, counters=counters, cuts=frozenset())
     state = replace(state, has_restarted_envs=True, waits_for_all=True, phase=ControllerPhase.GATHERING)
     request = RestartPlayersRequest(run=state.options.run)

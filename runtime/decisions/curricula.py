@@ -42,6 +42,11 @@ def reset_request(state: ControllerState, record: EnvRecord) -> ResetRequest:
     )
 
 
+def newest_given(state: ControllerState) -> tuple[int, int]:
+    """What tells parameters that are given at a reset now from older ones: changes of lessons, and resamplings."""
+    return state.parameters_id, state.resampled
+
+
 def look_at_lessons(state: ControllerState) -> Decision:
     """The lessons after what was accepted; players are told of a new one with a grant, or reset where they must be.
 
@@ -136,17 +141,21 @@ def parameter_refusal(state: ControllerState, message: WorkerReady) -> Ending | 
 
 
 def reset_players(state: ControllerState) -> Decision:
-    """Reset every player that is there; one that was being reset is reset once more, with the new parameters."""
+    """Reset every player that is there; one that was being reset is reset once more, with the new parameters.
+
+    A player that was started meanwhile, and has them from its first reset, is left alone.
+    """
     effects: list[object] = []
-    envs = dict(state.envs)
+    envs, given = dict(state.envs), newest_given(state)
     for env_id in sorted(envs):
         record = envs[env_id]
-        if record.state not in {"ready", "resetting"}:
+        if record.state not in {"ready", "resetting"} or record.given == given:
             continue
         if record.state == "ready":
             # Here, in the order of environments, since the answers come in any order.
             effects.append(CutTrajectories(env_id))
         record = replace(record, state="resetting", reset_id=record.reset_id + 1, until=record.received, pending={})
+        record = replace(record, given=given)
         envs[env_id] = record
         effects.append(Send(worker_role(record.worker), reset_request(state, record)))
     return replace(state, envs=envs, is_reset_due=False), tuple(effects)

@@ -24,17 +24,15 @@ class EnvRecord:
     """What the controller knows of one environment.
 
     received: env steps of this incarnation that arrived. until: granted. past: the same as received for the newest few
-    incarnations before. planned: the incarnation up to which new incarnations were not losses of this player, or are
-    counted already; ordered: newest that was ordered after a loss. pending: agents that wait, by behavior. agents: most
-    that waited at once in this incarnation. unanswered: its decisions whose outcome has not arrived. takes_parameters:
-    its player can be told parameters without a reset.
+    incarnations before. pending: agents that wait, by behavior. agents: most that waited at once in this incarnation.
+    unanswered: its decisions whose outcome has not arrived. restarts: of its players after their losses, those of runs
+    before this one included; restarts_heard: of this run. takes_parameters: its player can be told parameters without a
+    reset. given: (parameters_id, resampled) of its newest reset.
     """
 
     env_id: EnvId
     worker: int = -1
     incarnation: Incarnation = Incarnation(-1)
-    planned: int = 0
-    ordered: int = -1
     state: EnvState = "launching"
     reset_id: int = -1
     received: int = 0
@@ -44,8 +42,10 @@ class EnvRecord:
     agents: int = 0
     unanswered: int = 0
     restarts: int = 0
+    restarts_heard: int = 0
     player_pid: int = 0
     takes_parameters: bool = False
+    given: tuple[int, int] = (-1, -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,37 +101,27 @@ def behaviors_of(pending: Mapping[str, int]) -> dict[str, int]:
 
 
 def seen_incarnation(record: EnvRecord, incarnation: Incarnation, worker: int) -> EnvRecord:
-    """The record once a newer incarnation was heard of; restarts that nobody planned are counted."""
+    """The record once a newer incarnation was heard of."""
     if incarnation <= record.incarnation:
         return record
-    unplanned = max(0, incarnation - max(record.planned, record.incarnation))
     past = {**record.past, record.incarnation: record.received}
     return EnvRecord(
         env_id=record.env_id,
         worker=worker,
         incarnation=incarnation,
         past=dict(list(past.items())[-PAST_INCARNATIONS_MAX:]),
-        planned=record.planned,
-        ordered=record.ordered,
-        restarts=record.restarts + unplanned,
+        restarts=record.restarts,
+        restarts_heard=record.restarts_heard,
     )
 
 
-def restart_ordered(record: EnvRecord, incarnation: Incarnation) -> EnvRecord:
-    """The record once a new incarnation is being started for a lost one: a restart, if it was not seen before."""
-    if incarnation <= max(record.incarnation, record.ordered):
-        return record
-    # One at least: a planned restart that crosses it was counted on before this one was heard of.
-    unplanned = max(1, incarnation - max(record.planned, record.incarnation))
-    planned = max(incarnation, record.planned + 1)
-    return replace(record, planned=planned, ordered=incarnation, restarts=record.restarts + unplanned)
+def heard_restarts(record: EnvRecord, count: int) -> EnvRecord:
+    """The record once the Supervisor has told how often this player was started again in this run.
 
-
-def excuse_restart(record: EnvRecord, incarnation: Incarnation) -> EnvRecord:
-    """The record once `incarnation` is known to have gone with its EnvWorker: its successor is no player's restart."""
-    if incarnation < max(record.planned, 0) or record.restarts == 0:
-        return record
-    return replace(record, planned=incarnation + 1, restarts=record.restarts - 1)
+    Its own count, so that neither the order of the news nor a repetition of it matters.
+    """
+    new = count - record.restarts_heard
+    return replace(record, restarts=record.restarts + new, restarts_heard=count) if new > 0 else record
 
 
 def about(env_id: int, incarnation: int, cause: str) -> str:

@@ -147,6 +147,7 @@ def _assignment(state: SupervisorState, env_id: EnvId) -> EnvAssignment:
         incarnation=incarnation,
         seed=player_seed(state.options.template.run_seed, env_id, incarnation),
         port=state.options.ports.get(env_id, 0),
+        restarts=state.env_budgets[env_id].spent,
     )
 
 
@@ -206,7 +207,12 @@ def _worker_failed(
     raised = {each: state.incarnations[each] + 1 for each in envs}
     state = replace(state, incarnations={**state.incarnations, **raised})
     failed = WorkerFailed(
-        run=state.options.run, worker=role.number, environments=held, cause=cause, is_restarted=is_restarted
+        run=state.options.run,
+        worker=role.number,
+        environments=held,
+        cause=cause,
+        is_restarted=is_restarted,
+        restarts={each: state.env_budgets[each].spent for each in envs},
     )
     return state, failed
 
@@ -262,6 +268,8 @@ def _player_lost(state: SupervisorState, message: PlayerLost, now_s: float) -> t
 
 
 def _restart_players(state: SupervisorState) -> tuple[SupervisorState, Effects]:
+    if state.is_ending:
+        return replace(state, dropped=state.dropped + 1), ()  # it crossed the end of the run
     incarnations = {env_id: each + 1 for env_id, each in state.incarnations.items()}
     state = replace(state, incarnations=incarnations)
     effects = tuple(

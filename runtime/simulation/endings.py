@@ -77,9 +77,10 @@ def _is_slow(world: World) -> bool:
 
 
 def is_exact(world: World) -> bool:
-    """True when no process was lost, no message either, and no step under way was given up."""
+    """True when no process was lost, no message either, and neither a step under way nor an EnvWorker was given up."""
     gave_up = sum(each.engine.gave_up for each in world.engines if each.engine is not None)
     restarts = world.scenario.restart_envs_at and not world.scenario.is_sync
+    gave_up += any("did not stop in time" in line for line in world.lines)
     return not (world.died or gave_up or restarts or world.faults.dropped or world.oracle.restarts.has_losses)
 
 

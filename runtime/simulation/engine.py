@@ -10,6 +10,7 @@ from runtime.decisions.env_worker import EnvWorkerCore
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId
 from runtime.experience.columns import RowKind
+from runtime.experience.parameters import ParameterValue
 from runtime.messages import EnvAssignment, EnvReset, LossKind, PlayerPhase, StartWorker, StepGrant, StepsTaken
 from runtime.simulation.errors import InvariantError
 from runtime.simulation.players import CHOICES, Act, Reply, Row, SimPlayer, chance
@@ -54,6 +55,11 @@ class EngineHost(Protocol):
 
     def claim(self, seat: Seat) -> None:
         """The player of this seat is to be launched: no other one of its environment may live."""
+
+    def stepped(
+        self, player: SimPlayer, granted: Mapping[str, ParameterValue], told: Mapping[str, ParameterValue]
+    ) -> None:
+        """A player is about to step and is told these parameters; its EnvWorker was granted those last."""
 
     def reap(self, action: Callable[[Any, Any], None], what: Exchange) -> None:
         """What the engine does once a process that was told to end has ended, whatever state it was in."""
@@ -121,6 +127,8 @@ class SimEngine:
         self._closing: dict[EnvId, list[Seat]] = {}
         self._waiting: dict[EnvId, Seat] = {}
         self._policies: dict[tuple[str, int], int] = {}
+        self._granted_id = 0
+        self._granted: Mapping[str, ParameterValue] = {}
         self._exchanges = 0
 
     def begin(self) -> None:
@@ -131,6 +139,8 @@ class SimEngine:
         """A message from another part, or a fact."""
         if self._host.cells is not None:
             self._host.cells.update(self._cells_of(message))
+        if isinstance(message, StepGrant) and message.parameters_id > self._granted_id:
+            self._granted_id, self._granted = message.parameters_id, message.parameters
         try:
             effects = self.core.handle(message, self._host.now_s)
         except ActorProtocolError as error:
@@ -215,12 +225,14 @@ class SimEngine:
         if exchange.kind == "close":
             player.is_alive = False
             return
-        if exchange.kind == "step":
+        effect = exchange.effect
+        if isinstance(effect, fx.StepPlayer):
+            player.parameters.update(effect.parameters)
             exchange.reply = player.step(exchange.acts)
-        elif exchange.kind == "reset":
-            exchange.reply = player.reset()
-            if player.resets > 1:
+        elif isinstance(effect, fx.ResetPlayer):
+            if effect.reset_id <= player.reset_id:
                 raise InvariantError("CORR", f"player {player.env_id}.{player.incarnation} is reset a second time")
+            exchange.reply = player.reset(effect.reset_id, effect.parameters)
         else:
             exchange.reply = Reply([], player.hello())
         if not player.hangs:
@@ -234,7 +246,8 @@ class SimEngine:
         seat.builder.add_brains(reply.brains)
         if exchange.kind == "connect":
             one = seat.assignment
-            self.deliver(fx.PlayerConnected(one.env_id, one.incarnation, 100 + one.env_id, {}, reply.brains))
+            told = seat.player.scene.takes_parameters
+            self.deliver(fx.PlayerConnected(one.env_id, one.incarnation, 100 + one.env_id, {}, reply.brains, told))
             return
         if isinstance(exchange.effect, fx.StepPlayer):
             seat.acting = 0
@@ -286,6 +299,7 @@ class SimEngine:
         if any(seat.versions.get(name, version) != version for name, version in versions.items()):
             self._flush([seat])
         seat.versions, seat.phase = versions, "step"
+        self._host.stepped(seat.player, self._granted, effect.parameters)
         exchange = Exchange("step", seat, 0, effect)
         for wire, agent, *_ in seat.asking:
             name = wire.partition("?")[0]

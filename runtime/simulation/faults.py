@@ -150,11 +150,16 @@ class FaultMaker:
 
     def _crash_at_effect(self, luck: float) -> bool:
         places = [*self._alive("worker"), *self._alive("holder")]
-        if not places or (self._crashing is not None and self._crashing.is_alive):
+        if not places or self._is_armed:
             return False
         index, rest = divmod(luck * len(places), 1.0)
         self.arm(places[int(index)], int(rest * EFFECTS_MAX))
         return True
+
+    @property
+    def _is_armed(self) -> bool:
+        """Whether a process that lives is to crash: one at a time."""
+        return self._crashing is not None and self._crashing.is_alive
 
     def arm(self, place: Place, effects: int) -> None:
         """This process is to crash after so many effects more."""
@@ -164,7 +169,7 @@ class FaultMaker:
     def _controller(self, luck: float) -> bool:
         """The controller dies, half the time between two effects."""
         places = self._alive("controller")
-        if not places or luck < 0.5:
+        if not places or luck < 0.5 or self._is_armed:
             return self._kill("controller", luck)
         self.arm(places[0], int((2 * luck - 1) * EFFECTS_MAX))
         return True

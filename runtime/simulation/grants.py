@@ -30,8 +30,8 @@ class GrantWatch:
         self._granted: dict[Key, int] = {}
         self._arrived: dict[Key, int] = {}
         self._ready: set[Key] = set()
-        self._reset: set[Key] = set()
-        self._asked_reset: set[Key] = set()
+        self._reset: dict[Key, int] = {}
+        self._asked: dict[Key, int] = {}
         self._lost: set[Key] = set()
         self._newest: dict[int, int] = {}
         self._workers_versions: set[tuple[str, int]] = set()
@@ -47,8 +47,12 @@ class GrantWatch:
         window_max = self._window_max
         for each in message.grants:
             key = (each.env_id, each.incarnation)
-            if key not in self._reset or key in self._lost or each.incarnation < self._newest.get(each.env_id, 0):
-                raise InvariantError("CORR", f"steps are granted to {key}, which is not there or was not reset")
+            if key in self._lost or each.incarnation < self._newest.get(each.env_id, 0):
+                raise InvariantError("CORR", f"steps are granted to {key}, which is not there")
+            if not each.reset_id == self._reset.get(key) == self._asked.get(key):
+                raise InvariantError(
+                    "CORR", f"steps are granted to {key} after reset {each.reset_id}, of which nothing was heard"
+                )
             if each.until_step < self._granted.get(key, 0):
                 raise InvariantError("CORR", f"a grant of {key} was taken back")
             if each.accepted_step > self._arrived.get(key, 0):
@@ -75,6 +79,10 @@ class GrantWatch:
         key = (block.env_id, block.incarnation)
         self._arrived[key] = max(self._arrived.get(key, 0), block.first_step + block.steps)
 
+    def reached(self, block: StepBlock) -> int:
+        """The step that comes after all that has arrived of a block's incarnation."""
+        return self._arrived.get((block.env_id, block.incarnation), 0)
+
     def waited_for(self, block: StepBlock) -> int | None:
         """The step that is to come next of a block's environment; None for one that is lost, or was started again."""
         key = (block.env_id, block.incarnation)
@@ -82,14 +90,19 @@ class GrantWatch:
             return None
         return self._arrived.get(key, 0)
 
-    def asked(self, message: ResetRequest) -> None:
-        """The controller asks for a reset."""
+    def asked(self, message: ResetRequest, *, is_free: bool) -> None:
+        """The controller asks for a reset. is_free: something but its own loss may reset a player once more."""
         key = (message.env_id, message.incarnation)
-        if key in self._asked_reset:
+        before = self._asked.get(key, -1)
+        if before >= 0 and not is_free:
             raise InvariantError("ISOLATE", f"{key} is reset a second time; only its own loss may do that")
+        if message.reset_id != before + 1:
+            raise InvariantError("CORR", f"reset {message.reset_id} of {key} is asked for after {before}")
         if key not in self._ready:
             raise InvariantError("CORR", f"{key} is reset before it is ready")
-        self._asked_reset.add(key)
+        if self._granted.get(key, 0) > self._arrived.get(key, 0):
+            raise InvariantError("CORR", f"{key} is reset while it takes steps that were granted")
+        self._asked[key] = message.reset_id
 
     def heard(self, message: WorkerReady | EnvReset | PlayerLost | WorkerFailed) -> None:
         """The controller hears of an environment."""
@@ -97,7 +110,9 @@ class GrantWatch:
             self._ready.add((message.env_id, message.incarnation))
             self._see(message.env_id, message.incarnation)
         elif isinstance(message, EnvReset):
-            self._reset.add((message.first.env_id, message.first.incarnation))
+            first = message.first
+            key = (first.env_id, first.incarnation)
+            self._reset[key] = max(self._reset.get(key, -1), first.reset_id)
         elif isinstance(message, PlayerLost):
             self._lost.add((message.env_id, message.incarnation))
             self._see(message.env_id, message.incarnation)

@@ -74,7 +74,8 @@ class SimLearner:
     """The learner's port in miniature. What it refuses (InvariantError) must never be accepted.
 
     accepted: (env_id, incarnation, first step) of every block taken. batches: what each update was made from, by
-    behavior and in order: the blocks since the last one. resets: content of first rows, by (env_id, incarnation).
+    behavior and in order: the blocks since the last one. resets: content of first rows, by (env_id, incarnation,
+    reset id). returns: of the episodes that have ended since `take_returns`, by behavior; their last rewards here.
     lag_max: most versions by which an accepted step was late.
     """
 
@@ -82,9 +83,10 @@ class SimLearner:
     max_steps: int
     accepted: set[tuple[int, int, int]] = field(default_factory=set)
     batches: list[tuple[str, tuple[Taken, ...]]] = field(default_factory=list)
-    resets: dict[tuple[int, int], int] = field(default_factory=dict)
+    resets: dict[tuple[int, int, int], int] = field(default_factory=dict)
     lag_max: int = 0
     behaviors: dict[str, Behavior] = field(default_factory=dict)
+    returns: dict[str, list[float]] = field(default_factory=dict)
     _met: set[str] = field(default_factory=set)
     _incarnations: dict[int, int] = field(default_factory=dict)
     _next_step: dict[int, int] = field(default_factory=dict)
@@ -135,12 +137,17 @@ class SimLearner:
             self._check_versions(block)
         content = self._pair(block)
         if not block.steps:
-            self.resets[block.env_id, block.incarnation] = content
+            self.resets[block.env_id, block.incarnation, block.reset_id] = content
             return
         taken = (block.env_id, block.incarnation, block.first_step, block.steps, content)
         for name, each in self.behaviors.items():
             each.fold = zlib.crc32(b"%d %d %d %d %d" % taken, each.fold)
             self._since.setdefault(name, []).append(taken)
+
+    def take_returns(self) -> dict[str, list[float]]:
+        """The returns that nobody has taken."""
+        taken, self.returns = self.returns, {}
+        return taken
 
     def cut(self, env_id: int | None) -> None:
         """As `Learner.cut`."""
@@ -234,4 +241,5 @@ class SimLearner:
             else:
                 is_open.pop(key, None)
                 behavior.episodes += 1
+                self.returns.setdefault(behavior.name, []).append(float(reward))
         return content

@@ -32,6 +32,7 @@ from runtime.messages import (
 )
 from runtime.simulation.errors import InvariantError
 from runtime.simulation.grants import GrantWatch
+from runtime.simulation.lessons import LessonWatch
 from runtime.simulation.players import SimPlayer
 from runtime.simulation.policies import PolicyWatch
 from runtime.simulation.restarts import RestartWatch
@@ -45,10 +46,18 @@ Key = tuple[int, int]
 class Oracle:
     """What one run has shown so far.
 
-    base: the totals that a resumed run went on from; versions, learned: of its learner then, agent steps in all.
+    base: the totals that a resumed run went on from; lessons: those that it went on with; versions, learned: of its
+    learner then, agent steps in all.
     """
 
-    def __init__(self, scenario: Scenario, base: Counters, versions: Mapping[str, int], learned: int) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        base: Counters,
+        versions: Mapping[str, int],
+        learned: int,
+        lessons: Mapping[str, int],
+    ) -> None:
         self.scenario = scenario
         self.base = base
         self._learned = learned
@@ -56,6 +65,7 @@ class Oracle:
         self.delivered: dict[tuple[int, int, int], int] = {}
         self.accepted: dict[tuple[int, int, int], int] = {}
         self.grants = GrantWatch(scenario)
+        self.lessons = LessonWatch(scenario, lessons)
         self.restarts = RestartWatch(scenario)
         self.policies = PolicyWatch()
         self.told: list[Stopped] = []
@@ -128,7 +138,7 @@ class Oracle:
             journal = self.players[key[:2]].journal
             self._missing += journal[block.first_step] - journal[upto]
         # What was lost and comes a second time, by a duplicate, behind those that follow it, is in the bound already.
-        is_behind = upto is not None and upto > block.first_step
+        is_behind = self.grants.reached(block) > block.first_step
         # What comes after the last word was written off with its grant.
         if key not in self.delivered and not self.told and not is_behind:
             self.delivered[key] = block.agent_steps
@@ -138,11 +148,13 @@ class Oracle:
     def _grant_sent(self, source: str, role: fx.Role, message: object) -> None:
         assert isinstance(message, StepGrant)
         self.grants.granted(message)
+        self.lessons.told(message)
         self._versions_known(message.versions, "granted")
 
     def _reset_asked(self, source: str, role: fx.Role, message: object) -> None:
         assert isinstance(message, ResetRequest)
-        self.grants.asked(message)
+        self.grants.asked(message, is_free=self.lessons.resets_players)
+        self.lessons.asked(message)
 
     def _steps_sent(self, source: str, role: fx.Role, message: object) -> None:
         assert isinstance(message, StepsTaken)
@@ -160,7 +172,8 @@ class Oracle:
             counted = (player.journal[end] - player.journal[first], player.decided[end] - player.decided[first])
             if (block.agent_steps, block.decisions) != counted:
                 raise InvariantError("ONCE", f"block {first} of {key} counts differently from its player: {counted}")
-            told = max(self._told.get(key, 0), player.waiting[0])
+            # What waited before the block came with the block before, or with a reset.
+            told = max(self._told.get(key, 0), player.waiting[first])
             if any(count > told for count in player.waiting[first + 1 : end]):
                 raise InvariantError("BOUND", f"{key} steps on with more agents than the {told} that were told")
             self._told[key] = max(told, player.waiting[end])
@@ -227,6 +240,7 @@ class Oracle:
                 raise InvariantError("ONCE", f"block {key} was accepted twice")
             if key not in self.delivered:
                 raise InvariantError("LEDGER", f"block {key} was accepted and never arrived")
+            self.lessons.accepted(block)
             self.accepted[key] = block.agent_steps
             self._accepted_agent_steps += block.agent_steps
             self._accepted_env_steps += block.steps

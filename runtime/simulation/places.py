@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from runtime.decisions import effects as fx
+from runtime.experience.parameters import ParameterValue
 from runtime.messages import EnvAssignment
 from runtime.simulation.engine import Cells, Exchange, Seat
 from runtime.simulation.errors import CrashError
@@ -197,6 +198,12 @@ class Place(Endpoint):
     def claim(self, seat: Seat) -> None:
         """The player of this seat is to be launched: no other one of its environment may live."""
         self.world.claimed(seat)
+
+    def stepped(
+        self, player: SimPlayer, granted: Mapping[str, ParameterValue], told: Mapping[str, ParameterValue]
+    ) -> None:
+        """The oracle looks at what a player is told."""
+        self.world.oracle.lessons.stepped(player, granted, told)
 
     def reap(self, action: Callable[[Any, Any], None], what: Exchange) -> None:
         """What the engine does once a process that was told to end has ended, whatever state it was in."""

@@ -6,11 +6,13 @@ stores a transition can be checked without a look inside.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from runtime.experience.brains import ActionSpec, BrainName, BrainParameters, ObservationSpec
 from runtime.experience.columns import RowKind
+from runtime.experience.parameters import ParameterValue
 
 CHOICES = 3
 OBSERVATION_SIZE = 5
@@ -44,7 +46,7 @@ class Scene:
 
     agents: at most; late_agents: how many of them come some steps after a reset. brains: wire names by agent (cyclic).
     late_brain: name that agents with odd numbers take from env step `late_at` on, empty for none. announces: brains are
-    known from the handshake on.
+    known from the handshake on. takes_parameters: players can be told parameters without a reset.
     """
 
     agents: int = 2
@@ -53,6 +55,7 @@ class Scene:
     late_brain: str = ""
     late_at: int = 10
     announces: bool = True
+    takes_parameters: bool = False
 
 
 class Row(NamedTuple):
@@ -99,7 +102,8 @@ class SimPlayer:
     """One player of one incarnation. `reset` and `step` are exchanges.
 
     journal: agent steps counted up to the end of each env step, 0 first; decided: the same for decisions. waiting:
-    agents that wait for a decision after each env step, after the reset first.
+    agents that wait for a decision after each env step, or after the reset that followed it; the first reset is first.
+    reset_id: of the newest reset. parameters: as it was given them.
     """
 
     env_id: int
@@ -109,6 +113,8 @@ class SimPlayer:
     is_alive: bool = True
     hangs: bool = False
     resets: int = 0
+    reset_id: int = -1
+    parameters: dict[str, ParameterValue] = field(default_factory=dict)
     journal: list[int] = field(default_factory=lambda: [0])
     decided: list[int] = field(default_factory=lambda: [0])
     waiting: list[int] = field(default_factory=lambda: [0])
@@ -125,15 +131,16 @@ class SimPlayer:
         """The brains of the handshake."""
         return self._announce(set(self.scene.brains)) if self.scene.announces else ()
 
-    def reset(self) -> Reply:
-        """The first rows, and brains not announced before."""
+    def reset(self, reset_id: int, parameters: Mapping[str, ParameterValue]) -> Reply:
+        """The first rows of a new beginning, and brains not announced before."""
         self.resets += 1
+        self.reset_id, self.parameters = reset_id, dict(parameters)
         numbers = range(self.scene.agents)
         self._agents = [_Agent(each, self._wire(each), agent=100 * self.resets + each) for each in numbers]
         for one in self._agents[self.scene.agents - self.scene.late_agents :]:
             one.away = 1 + one.number
         rows = [self._go_on(each) for each in self._agents if not each.away]
-        self.waiting[0] = len(rows)
+        self.waiting[-1] = len(rows)
         return self._reply(rows)
 
     def step(self, acts: list[Act]) -> Reply:

@@ -34,6 +34,13 @@ def counters_of(generation: Generation) -> Counters:
     )
 
 
+def lessons_of(generation: Generation) -> dict[str, int]:
+    """The lesson of each parameter in a save."""
+    saved = generation.run_state["lessons"]
+    assert isinstance(saved, dict)
+    return {str(name): int(number) for name, number in saved.get("numbers", {}).items()}
+
+
 def check_restored(state: ControllerState, generation: Generation) -> None:
     """The controller that goes on holds what was saved. Raises InvariantError."""
     saved, expected, found = generation.run_state, counters_of(generation), state.counters
@@ -42,6 +49,8 @@ def check_restored(state: ControllerState, generation: Generation) -> None:
     restarts = {str(env_id): each.restarts for env_id, each in state.envs.items()}
     if restarts != saved["restarts"]:
         raise InvariantError("RESUME", f"restarts went on with {restarts}, saved were {saved['restarts']}")
+    if dict(state.lessons.numbers) != lessons_of(generation):
+        raise InvariantError("RESUME", f"lessons went on with {state.lessons.numbers}, saved were {saved['lessons']}")
     workers = {str(number): count for number, count in state.worker_restarts.items()}
     if (workers, state.holder_restarts) != (saved["worker_restarts"], saved["holder_restarts"]):
         raise InvariantError("RESUME", f"restarts of parts went on with {workers}, {state.holder_restarts}")

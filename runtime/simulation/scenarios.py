@@ -13,6 +13,7 @@ from typing import Literal, get_args
 
 from runtime.decisions.restarts import RestartLimits
 from runtime.errors import UsageError
+from runtime.experience.lessons import Criterion, Lesson, LessonPlan, Measure
 from runtime.simulation.disk import DiskKind
 from runtime.simulation.players import Scene
 
@@ -42,6 +43,8 @@ DEADLY: tuple[FaultKind, ...] = ("player", "hang", "worker", "freeze", "holder",
 # These end a run by force.
 ENDED_BY: Mapping[str, FaultKind] = {"controller": "controller", "supervisor": "supervisor", "launcher": "launcher"}
 DISKS: tuple[DiskKind, ...] = ("good", "good", "good", "full", "slow", "failing")
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+LESSONS_SHARE = 0.15
 NO_LIMITS = RestartLimits(lifetime_max=-1, rate_max=-1)
 RUN = "simulated"
 
@@ -55,8 +58,9 @@ class Scenario:
     `faults_max` times. hits_the_end: faults come thick once the run is ending. restart_envs_at, stop_at: agent steps, 0
     for never. stop_event: a StopRequest comes then. update_s, save_s, start_s: durations to draw from, the first one
     being the ordinary one. disk: what is wrong with the disk that saves go to. is_lossy: any message between parts may
-    be dropped, which the transport promises not to do. crash_kind, crash_effect: the first part of this kind crashes
-    after so many effects.
+    be dropped, which the transport promises not to do. lessons: of parameters, the value of lesson n is n;
+    resampling_interval: env steps after which all players are reset, 0 for never. crash_kind, crash_effect: the first
+    part of this kind crashes after so many effects.
     """
 
     profile: Profile
@@ -87,6 +91,8 @@ class Scenario:
     is_lossy: bool = False
     has_columns: bool = False
     resumes: bool = False
+    lessons: tuple[LessonPlan, ...] = ()
+    resampling_interval: int = 0
     crash_kind: str = ""
     crash_effect: int = 0
 
@@ -106,7 +112,7 @@ def draw(seed: int, profile: Profile | None = None) -> Scenario:
     """The scenario of a seed."""
     profile = profile_of(seed) if profile is None else profile
     rng = random.Random(f"{profile} {seed}")
-    scenario = _sized(rng, seed, profile)
+    scenario = _taught(random.Random(f"lessons {profile} {seed}"), _sized(rng, seed, profile))
     if profile == "quiet":
         return replace(scenario, rates=_rates(rng, GENTLE, share=0.5), faults_max=rng.randint(1, 12))
     scenario = replace(
@@ -142,6 +148,42 @@ def _sized(rng: random.Random, seed: int, profile: Profile) -> Scenario:
         silence_s=rng.choice((2.0, 4.0)),
         has_columns=rng.random() < 0.08,
     )
+
+
+def _taught(rng: random.Random, scenario: Scenario) -> Scenario:
+    """With lessons, in some; of the behavior that agent 0 has from the beginning."""
+    if rng.random() > LESSONS_SHARE:
+        return scenario
+    lessons = tuple(_plan(rng, name) for name in rng.choice((("height",), ("height",), ("height", "gap"), ())))
+    # Agents that come late must have time to act.
+    interval = rng.randint(5, 15) * scenario.environments
+    return replace(
+        scenario,
+        scene=replace(scenario.scene, takes_parameters=rng.random() < 0.7),
+        lessons=lessons,
+        resampling_interval=rng.choice((0, 0, interval)) if lessons else interval,
+    )
+
+
+def _plan(rng: random.Random, parameter: str) -> LessonPlan:
+    measure = rng.choice(MEASURES)
+    count = rng.randint(2, 4)
+    first = rng.uniform(0.05, 0.4)
+    criteria = [
+        Criterion(
+            behavior="Walker",
+            measure=measure,
+            threshold=-1.0 if measure == "reward" else min(0.9, first * (number + 1)),
+            min_lesson_length=rng.randint(0, 3),
+            signal_smoothing=rng.random() < 0.5,
+            require_reset=rng.random() < 0.5,
+        )
+        for number in range(count - 1)
+    ]
+    lessons = [
+        Lesson(name=f"{number}", value=float(number), criterion=each) for number, each in enumerate([*criteria, None])
+    ]
+    return LessonPlan(parameter=parameter, lessons=tuple(lessons))
 
 
 def _scene(rng: random.Random) -> Scene:
@@ -210,6 +252,7 @@ OPTIONS: Mapping[str, str] = {
     "strategy": "calm, walk or priority",
     "instant": "1 for updates, saves and starts that take no time",
     "columns": "0 or 1",
+    "lessons": "0 for none, and no resampling",
 }
 
 
@@ -233,6 +276,8 @@ def _with_option(scenario: Scenario, key: str, text: str) -> Scenario:
             raise ValueError(text)
         case "instant" if text == "1":
             return replace(scenario, update_s=(0.0,), save_s=(0.0,), start_s=(0.0,))
+        case "lessons" if text == "0":
+            return replace(scenario, lessons=(), resampling_interval=0)
         case "columns" if text in {"0", "1"}:
             return replace(scenario, has_columns=text == "1")
         case _ if key in OPTIONS:

@@ -200,7 +200,7 @@ class ControllerShell:
                 host.world.oracle.accept(blocks)
                 for block in blocks:
                     learner.accept(block)
-                self._facts.append(fx.BlocksAccepted(learner.progress()))
+                self._facts.append(fx.BlocksAccepted(learner.progress(), returns=learner.take_returns()))
             case fx.StartUpdate(behavior):
                 took_s = host.world.draws.choose(host.world.scenario.update_s)
                 host.in_background("learner", took_s, self._updated, learner.begin_update(behavior))

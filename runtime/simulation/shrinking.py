@@ -20,6 +20,7 @@ SIMPLER: tuple[tuple[str, str], ...] = (
     ("strategy", "calm"),
     ("instant", "1"),
     ("columns", "0"),
+    ("lessons", "0"),
     ("brains", "1"),
     ("workers", "1"),
     ("workers", "1.1"),

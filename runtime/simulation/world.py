@@ -16,7 +16,7 @@ from runtime.simulation.faults import FaultMaker
 from runtime.simulation.learner import SimLearner
 from runtime.simulation.oracle import Oracle
 from runtime.simulation.places import Place
-from runtime.simulation.resuming import check_incarnations, check_restored, counters_of
+from runtime.simulation.resuming import check_incarnations, check_restored, counters_of, lessons_of
 from runtime.simulation.scenarios import RUN, Scenario
 from runtime.simulation.scheduler import Endpoint, Link, Scheduler, TraceEntry
 from runtime.simulation.shells import ControllerShell, HolderShell, Shell, SupervisorShell, WorkerShell
@@ -47,7 +47,8 @@ class World:
         self.scheduler = Scheduler(draws, strategy=scenario.strategy, deviation=scenario.deviation, seed=scenario.seed)
         versions = {name: each.version for name, each in learner.behaviors.items()}
         base = Counters() if resumed is None else counters_of(resumed)
-        self.oracle = Oracle(scenario, base, versions, learner.steps)
+        lessons = {} if resumed is None else lessons_of(resumed)
+        self.oracle = Oracle(scenario, base, versions, learner.steps, lessons)
         self.faults = FaultMaker(self)
         self.seats: list[Seat] = []
         self.lines: list[str] = []
@@ -335,5 +336,7 @@ def controller_options(scenario: Scenario, first_incarnation: int) -> Controller
         restart_envs_at=scenario.restart_envs_at or None,
         stop_at=scenario.stop_at or None,
         idle_steps=40,
+        lessons=scenario.lessons,
+        resampling_interval=scenario.resampling_interval or None,
         first_incarnation=first_incarnation,
     )

@@ -154,9 +154,10 @@ class SupervisorMachine(RuleBasedStateMachine):
 
     @rule()
     def players_are_to_be_restarted(self) -> None:
-        before = dict(self.incarnations)
+        before, is_late = dict(self.incarnations), self.is_ending
+        self.dropped += is_late
         self.take(RestartPlayersRequest(run=RUN))
-        assert self.incarnations == {env_id: each + 1 for env_id, each in before.items()}
+        assert self.incarnations == {env_id: each + (not is_late) for env_id, each in before.items()}
 
     @rule(worker=st.sampled_from((0, 1)))
     def a_worker_beats(self, worker: int) -> None:

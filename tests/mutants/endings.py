@@ -29,8 +29,8 @@ ENDINGS: tuple[Mutant, ...] = (
         "loss_cuts_nothing",
         "trajectories go on over the loss of their player",
         "controller",
-        "_with_env(replace(state, counters=counters, cuts=state.cuts | {record.env_id}), record)",
-        "_with_env(replace(state, counters=counters), record)",
+        "cuts = state.cuts | {record.env_id} if has_open else state.cuts",
+        "cuts = state.cuts",
     ),
     mutant(
         "flushed_but_not_cut",
@@ -209,11 +209,11 @@ ENDINGS: tuple[Mutant, ...] = (
         "has_restarted_envs=False,",
     ),
     mutant(
-        "resume_counts_itself",
-        "the first players of a run that goes on count as restarts",
-        "controller",
-        "incarnation=Incarnation(first - 1), planned=first)",
-        "incarnation=Incarnation(-1), planned=0)",
+        "resume_counts_anew",
+        "a run that goes on forgets the restarts of the run before",
+        "controller_end",
+        "replace(each, restarts=restarts.get(str(env_id), 0))",
+        "replace(each, restarts=0)",
     ),
     mutant(
         "save_of_another_moment",

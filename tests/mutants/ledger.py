@@ -137,8 +137,8 @@ LEDGER = (
         "planned_restart_unreported",
         "what players do between the planned restart and their end is not declared",
         "controller_end",
-        "counters = counters.leave_unreported(unreported_bound(each, state.agents_max))\n        planned",
-        "planned",
+        "counters = counters.leave_unreported(unreported_bound(each, state.agents_max))\n        envs",
+        "envs",
     ),
     mutant(
         "gap_unreported",

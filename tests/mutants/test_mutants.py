@@ -37,6 +37,7 @@ SAMPLE = {
     "two_saves_at_once": "CKPT",
     "resume_restarts_again": "RESUME",
     "stop_unheard": "EXIT",
+    "lesson_not_told": "LESSON",
 }
 
 

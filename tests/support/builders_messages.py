@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from runtime.decisions.effects import Role, Send
@@ -73,9 +74,9 @@ def start_worker(
     )
 
 
-def start_player(env_id: int = 0, incarnation: int = 1) -> StartPlayer:
-    """An order to start a player again."""
-    return StartPlayer(run=RUN, environment=assignment(env_id, incarnation))
+def start_player(env_id: int = 0, incarnation: int = 1, *, restarts: int = 0) -> StartPlayer:
+    """An order to start a player again, after so many losses."""
+    return StartPlayer(run=RUN, environment=replace(assignment(env_id, incarnation), restarts=restarts))
 
 
 def reset_request(env_id: int = 0, incarnation: int = 0, reset_id: int = 0) -> ResetRequest:

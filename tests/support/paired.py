@@ -46,8 +46,8 @@ class PairedPlayer:
         return PlayerHello(pid=0, protocol="paired", brains=self._player.hello())
 
     async def reset(self, parameters: Mapping[str, ParameterValue], *, train_mode: bool) -> PlayerReply:
-        del parameters, train_mode
-        return self._answer(self._player.reset())
+        del train_mode
+        return self._answer(self._player.reset(self._player.resets, parameters))
 
     async def step(self, actions: Mapping[str, Actions]) -> PlayerReply:
         choices = actions[WALKER].discrete[:, 0].tolist() if self._asking else []

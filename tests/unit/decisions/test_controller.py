@@ -174,7 +174,7 @@ def test_the_loss_of_a_successor_that_is_heard_of_first_writes_its_predecessor_o
 
 def test_a_restart_is_counted_when_it_is_ordered() -> None:
     bench = Bench()
-    assert bench.take(start_player(0, 1), start_player(0, 1)) == (PushStatus(), PushStatus())
+    assert bench.take(start_player(0, 1, restarts=1), start_player(0, 1, restarts=1)) == (PushStatus(), PushStatus())
     assert bench.env().restarts == 1
     assert bench.take(start_player(5, 1)) == ()
 
@@ -182,7 +182,8 @@ def test_a_restart_is_counted_when_it_is_ordered() -> None:
 def test_a_player_lost_after_its_worker_counts_one_restart_in_whichever_order_the_news_come() -> None:
     bench = Bench()
     bench.reset(0)
-    bench.take(player_lost(0, 1), worker_failed((0, 0)), start_player(0, 2))
+    orders = (worker_failed((0, 0)), start_player(0, 2, restarts=1))
+    bench.take(player_lost(0, 1), *orders)
     assert (bench.env().restarts, bench.state.worker_restarts) == (1, {0: 1})
 
 

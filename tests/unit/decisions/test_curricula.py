@@ -8,19 +8,17 @@ from dataclasses import replace
 import pytest
 
 from runtime.decisions.controller import ControllerCore
-from runtime.decisions.controller_end import run_state
 from runtime.decisions.controller_state import ControllerOptions
-from runtime.decisions.effects import AcceptBlocks, BlocksAccepted, CutTrajectories, Report, StartSave
+from runtime.decisions.effects import AcceptBlocks, CutTrajectories, Report, StartSave
 from runtime.experience.brains import EnvId
-from runtime.experience.lessons import Criterion, Lesson, LessonPlan, Measure
-from runtime.experience.parameters import ParameterValue, UniformDraw, drawn_value
-from runtime.messages import ResetRequest, RestartPlayersRequest, StepGrant
+from runtime.experience.parameters import UniformDraw, drawn_value
+from runtime.messages import ResetRequest, RestartPlayersRequest
 from tests.support.bench_controller import ControllerBench, accepted_in, grants_in, round_of
+from tests.support.bench_lessons import Bench, bench_of, plan, resets_in, round_with
 from tests.support.builders_messages import (
     RUN,
     WALKER,
     block,
-    brains_found,
     env_reset,
     of_type,
     player_lost,
@@ -31,74 +29,6 @@ from tests.support.builders_messages import (
     stopped,
     worker_ready,
 )
-
-
-def plan(
-    *values: ParameterValue, behavior: str = WALKER, measure: Measure = "reward", require_reset: bool = False
-) -> LessonPlan:
-    """Each lesson but the last ends when an episode of the behavior earns more than 0.5."""
-    criterion = Criterion(
-        behavior=behavior, measure=measure, threshold=0.5, signal_smoothing=False, require_reset=require_reset
-    )
-    lessons = [Lesson(name=f"L{number}", value=value, criterion=criterion) for number, value in enumerate(values)]
-    return LessonPlan(parameter="height", lessons=tuple(lessons), source="lessons.json")
-
-
-class Bench(ControllerBench):
-    """The learner reports `earned`, once, as the returns of Walker."""
-
-    earned: tuple[float, ...] = ()
-
-    def _answer(self, effect: object) -> list[object]:
-        if isinstance(effect, AcceptBlocks) and any(each.steps for each in effect.blocks):
-            returns, self.earned = {WALKER: self.earned}, ()
-            return [BlocksAccepted(self.progress, returns=returns)]
-        return super()._answer(effect)
-
-
-def bench_of(environments: int = 1, **options: object) -> Bench:
-    bench = Bench(environments, **{"lessons": (plan(1.0, 2.0, 3.0),), "parameters": {"mass": 7.0}, **options})
-    for each in range(environments):
-        bench.reset(each)
-    return bench
-
-
-def telling(*, require_reset: bool = False, **options: object) -> Bench:
-    """Two players that can be told of lessons without a reset, each under a worker of its own."""
-    bench = Bench(2, **{"lessons": (plan(1.0, 2.0, 3.0, require_reset=require_reset),), **options})
-    for each in range(2):
-        bench.take(worker_ready(each, worker=each, takes_parameters=True), brains_found())
-        bench.take(env_reset(each, pending={WALKER: 1}))
-    return bench
-
-
-def told_in(effects: tuple[object, ...]) -> list[tuple[int, ParameterValue | None]]:
-    """(parameters id, height) of the grants."""
-    return [(each.parameters_id, each.parameters.get("height")) for each in sent(effects, StepGrant)]
-
-
-def resets_in(effects: tuple[object, ...]) -> list[tuple[int, int, ParameterValue]]:
-    """(environment, reset id, height) of the resets that are asked for."""
-    found = sent(effects, ResetRequest)
-    return [(each.env_id, each.reset_id, each.parameters["height"]) for each in found]
-
-
-def round_with(bench: Bench, *returns: float) -> tuple[object, ...]:
-    """All environments deliver their round, in which episodes ended with these returns."""
-    bench.earned = returns
-    blocks = [
-        block(
-            each.env_id,
-            first=each.received,
-            steps=each.until - each.received,
-            incarnation=each.incarnation,
-            reset_id=each.reset_id,
-            agent_steps=4,
-        )
-        for each in bench.state.envs.values()
-        if each.state == "stepping"
-    ]
-    return bench.take(steps_taken(*blocks))
 
 
 def test_the_first_reset_carries_the_first_lesson_beside_the_other_parameters() -> None:
@@ -328,55 +258,3 @@ def test_a_run_without_lessons_is_as_it_was() -> None:
     bench.reset()
     assert not sent(round_of(bench), ResetRequest)
     assert bench.state.lessons.numbers == {}
-
-
-def test_players_that_can_be_told_learn_of_a_lesson_with_the_next_grant_and_are_not_reset() -> None:
-    bench = telling()
-    effects = round_with(bench, 1.0)
-    assert not resets_in(effects)
-    assert not of_type(effects, CutTrajectories)
-    assert told_in(effects) == [(1, 2.0), (1, 2.0)]
-    assert told_in(round_with(bench, 0.0)) == [(1, 2.0), (1, 2.0)]
-    assert told_in(round_with(bench, 1.0)) == [(2, 3.0), (2, 3.0)]
-
-
-def test_a_lesson_that_requires_a_reset_resets_them_all_the_same() -> None:
-    bench = telling(require_reset=True)
-    assert resets_in(round_with(bench, 1.0)) == [(0, 1, 2.0), (1, 1, 2.0)]
-
-
-def test_one_player_that_cannot_be_told_has_all_of_them_reset() -> None:
-    bench = telling()
-    bench.take(player_lost(1))
-    bench.take(worker_ready(1, 1, worker=1), env_reset(1, incarnation=1, pending={WALKER: 1}))
-    assert resets_in(round_with(bench, 1.0)) == [(0, 1, 2.0), (1, 1, 2.0)]
-
-
-def test_a_player_that_is_started_again_has_the_lesson_from_its_first_reset() -> None:
-    bench = telling()
-    round_with(bench, 1.0)
-    bench.take(player_lost(1))
-    (request,) = sent(bench.take(worker_ready(1, 1, worker=1, takes_parameters=True)), ResetRequest)
-    assert (request.parameters["height"], request.parameters_id) == (2.0, 1)
-
-
-def test_before_any_lesson_has_changed_grants_carry_no_parameters() -> None:
-    bench = telling(parameters={"mass": 7.0})
-    assert told_in(round_with(bench, 0.0)) == [(0, None), (0, None)]
-
-
-def test_in_asynchronous_collection_a_lesson_goes_with_the_next_grant_too() -> None:
-    bench = telling(is_sync=False, block_steps_max=2)
-    bench.earned = (1.0,)
-    effects = bench.take(steps_taken(block(0, steps=2, agent_steps=2)))
-    assert not resets_in(effects)
-    assert not bench.state.is_reset_due
-    assert told_in(effects)[-1] == (1, 2.0)
-
-
-def test_a_resumed_run_begins_in_the_lesson_that_players_were_told_of() -> None:
-    bench = telling()
-    round_with(bench, 1.0)
-    again = ControllerCore(bench.state.options, run_state(bench.state), progress())
-    (request,) = sent(again.handle(worker_ready(0, 1, takes_parameters=True), 0.0), ResetRequest)
-    assert request.parameters["height"] == 2.0

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from runtime.decisions.effects import CONTROLLER, HOLDER, PartExited, Send, worker_role
-from runtime.decisions.ledger import EnvRecord, restart_ordered, seen_block, seen_incarnation, unreported_bound
+from runtime.decisions.ledger import EnvRecord, seen_block, unreported_bound
 from runtime.decisions.policy_holder import From
 from runtime.decisions.restarts import RestartLimits
 from runtime.decisions.supervisor import SupervisorCore, SupervisorOptions
 from runtime.experience.brains import EnvId, Incarnation
 from runtime.messages import HolderFailed, StepGrant, Stopped, StopRequest, WorkerFailed
 from tests.support.bench_controller import ControllerBench as Bench
-from tests.support.bench_controller import in_round
-from tests.support.builders_messages import RUN, WALKER, block, sent, start_worker, steps_taken
+from tests.support.bench_controller import freely, in_round
+from tests.support.builders_messages import RUN, WALKER, block, player_lost, progress, sent, start_worker, steps_taken
 
 
 def supervisor(restarts: int) -> SupervisorCore:
@@ -53,8 +53,9 @@ def test_a_failure_while_the_run_ends_is_not_made_good() -> None:
     core = supervisor(9)
     core.handle(From(None, Stopped(run=RUN, part="worker 0")), 0.0)
     (failed,) = told(core, PartExited(worker_role(0), 0, "killed"))
+    held = ((EnvId(0), Incarnation(0)),)
     assert failed == WorkerFailed(
-        run=RUN, worker=0, environments=((EnvId(0), Incarnation(0)),), cause="killed", is_restarted=False
+        run=RUN, worker=0, environments=held, cause="killed", is_restarted=False, restarts={EnvId(0): 0}
     )
 
 
@@ -114,10 +115,23 @@ def test_outcomes_of_decisions_before_a_loss_are_in_its_bound() -> None:
     assert unreported_bound(seen_block(record, answered), 2) == 2 * 2
 
 
-def test_a_restart_that_a_planned_one_crosses_is_counted_once() -> None:
-    # Incarnation 2 was lost and all players are to be started again, before the order for its successor came.
-    record = EnvRecord(env_id=EnvId(0), incarnation=Incarnation(2), planned=3, state="launching")
-    for _ in range(2):
-        record = restart_ordered(record, Incarnation(3))
-    assert (record.restarts, record.planned) == (1, 4)
-    assert seen_incarnation(record, Incarnation(4), 0).restarts == 1
+def test_more_agents_of_steps_that_come_too_late_are_answered_all_the_same() -> None:
+    bench = freely()
+    for version in (1, 2, 3):
+        bench.progress = progress(is_ready=True)
+        bench.take(steps_taken(block(0, first=2 * (version - 1), steps=2, version=version - 1)))
+        bench.finish_update(version)
+    bench.progress = progress()
+    effects = bench.take(steps_taken(block(1, steps=1, version=0, pending={WALKER: 2})))
+    assert bench.state.counters.lost == {"stale": 1}
+    answered = [each for grant in sent(effects, StepGrant) for each in grant.grants if each.env_id == 1]
+    assert [each.accepted_step for each in answered][:1] == [1]
+
+
+def test_a_worker_of_which_nothing_was_known_when_the_run_was_told_to_end_is_asked_too() -> None:
+    bench = Bench(2)
+    bench.reset(0)
+    assert sent(bench.take(StopRequest(run=RUN, reason="interrupted", saves=True, deadline_s=7.0)), StopRequest)
+    effects = bench.take(player_lost(1, worker=1))
+    assert [each.reason for each in sent(effects, StopRequest, worker_role(1))] == ["interrupted"]
+    assert not sent(bench.take(player_lost(1, 1, worker=1)), StopRequest)

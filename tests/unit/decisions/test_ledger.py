@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from runtime.decisions.ledger import (
     PAST_INCARNATIONS_MAX,
@@ -11,9 +15,8 @@ from runtime.decisions.ledger import (
     EnvState,
     about,
     behaviors_of,
-    excuse_restart,
+    heard_restarts,
     judge,
-    restart_ordered,
     seen_block,
     seen_incarnation,
     unreported_bound,
@@ -22,9 +25,7 @@ from runtime.experience.brains import EnvId, Incarnation
 from tests.support.builders_messages import block
 
 
-def record(
-    *, incarnation: int = 0, received: int = 0, until: int = 0, state: EnvState = "stepping", planned: int = 0
-) -> EnvRecord:
+def record(*, incarnation: int = 0, received: int = 0, until: int = 0, state: EnvState = "stepping") -> EnvRecord:
     return EnvRecord(
         env_id=EnvId(0),
         incarnation=Incarnation(incarnation),
@@ -32,7 +33,6 @@ def record(
         received=received,
         until=until,
         state=state,
-        planned=planned,
     )
 
 
@@ -83,13 +83,11 @@ def test_a_lost_environment_stays_lost_whatever_arrives() -> None:
     assert seen_block(record(state="lost"), block()).state == "lost"
 
 
-def test_a_new_incarnation_begins_afresh_and_counts_a_restart_that_nobody_planned() -> None:
-    now = seen_incarnation(record(received=5, until=9), Incarnation(2), 3)
-    assert (now.restarts, now.worker, now.received, now.until, now.state) == (2, 3, 0, 0, "launching")
-
-
-def test_a_planned_incarnation_is_no_restart() -> None:
-    assert seen_incarnation(record(planned=1), Incarnation(1), 0).restarts == 0
+def test_a_new_incarnation_begins_afresh_and_keeps_what_was_counted() -> None:
+    before = heard_restarts(record(received=5, until=9), 2)
+    now = seen_incarnation(before, Incarnation(2), 3)
+    assert (now.restarts, now.restarts_heard, now.worker) == (2, 2, 3)
+    assert (now.received, now.until, now.state) == (0, 0, "launching")
 
 
 @pytest.mark.parametrize("incarnation", [0, 1])
@@ -98,20 +96,14 @@ def test_an_incarnation_that_is_not_newer_changes_nothing(incarnation: int) -> N
     assert seen_incarnation(now, Incarnation(incarnation), 4) is now
 
 
-def test_a_restart_is_counted_when_it_is_ordered_and_not_again_when_it_is_seen() -> None:
-    ordered = restart_ordered(record(), Incarnation(1))
-    assert ordered.restarts == 1
-    assert restart_ordered(ordered, Incarnation(1)) is ordered
-    assert seen_incarnation(ordered, Incarnation(1), 0).restarts == 1
-
-
-def test_a_restart_counted_for_a_player_is_excused_once_its_worker_is_known_to_have_failed() -> None:
-    overtaken = seen_incarnation(record(), Incarnation(1), 0)
-    assert overtaken.restarts == 1
-    excused = excuse_restart(overtaken, Incarnation(0))
-    assert (excused.restarts, excused.planned) == (0, 1)
-    assert excuse_restart(excused, Incarnation(0)) is excused
-    assert restart_ordered(excused, Incarnation(2)).restarts == 1
+@given(st.lists(st.integers(0, 9), max_size=12), st.integers(0, 5))
+def test_restarts_are_those_of_earlier_runs_and_the_most_that_were_told_in_any_order(
+    told: list[int], before: int
+) -> None:
+    now = replace(record(), restarts=before)
+    for count in told:
+        now = heard_restarts(now, count)
+    assert now.restarts == before + max(told, default=0)
 
 
 def test_the_bound_on_the_unknown_is_the_unused_grant_with_all_agents_acting() -> None:

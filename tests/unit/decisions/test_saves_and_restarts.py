@@ -178,7 +178,7 @@ def test_a_planned_restart_after_a_restart_that_is_under_way_counts_one() -> Non
     bench = Bench(2, restart_envs_at=4)
     bench.reset(0)
     bench.reset(1)
-    bench.take(player_lost(0), start_player(0, 1))
+    bench.take(player_lost(0), start_player(0, 1, restarts=1))
     assert sent(bench.take(steps_taken(block(1, steps=2, agent_steps=4))), RestartPlayersRequest)
     bench.reset(0, 2)
     bench.reset(1, 1)
@@ -191,7 +191,7 @@ def test_a_planned_restart_after_a_restart_that_is_under_way_counts_one() -> Non
 def test_a_run_goes_on_with_the_counters_that_were_saved() -> None:
     bench = in_round(2)
     bench.take(steps_taken(block(0, steps=4, agent_steps=5), block(1, steps=4, agent_steps=6)))
-    bench.take(start_player(0, 1), player_lost(1, unreported=2), worker_failed((0, 0), (1, 0)))
+    bench.take(start_player(0, 1, restarts=1), player_lost(1, unreported=2), worker_failed((0, 0), (1, 0)))
     (save,) = of_type(
         bench.take(HolderFailed(run=RUN, incarnation=Incarnation(0), cause="gone"), stop_request()), StartSave
     )

@@ -19,7 +19,7 @@ from runtime.decisions.effects import (
     TimerFired,
     worker_role,
 )
-from runtime.decisions.ledger import EnvRecord, restart_ordered, seen_incarnation
+from runtime.decisions.ledger import EnvRecord
 from runtime.decisions.policy_holder import From
 from runtime.decisions.restarts import RestartLimits
 from runtime.decisions.supervisor import SupervisorCore, SupervisorOptions, status_of
@@ -231,7 +231,7 @@ def test_a_part_that_dies_when_it_has_stopped_is_told_and_left_alone() -> None:
     # The controller may not have had its last steps and its last word, and would wait for them.
     cause = "its process (pid 8) has ended"
     held = ((EnvId(0), Incarnation(0)),)
-    failed = WorkerFailed(run=RUN, worker=0, environments=held, cause=cause, is_restarted=False)
+    failed = WorkerFailed(run=RUN, worker=0, environments=held, cause=cause, is_restarted=False, restarts={EnvId(0): 0})
     assert bench.take(PartExited(WORKER, 0, cause)) == (Send(CONTROLLER, failed),)
     assert bench.lines == ["[WARNING] EnvWorker 0: its process (pid 8) has ended; it was not needed any more"]
 
@@ -258,17 +258,21 @@ def test_the_controller_hears_of_a_restart_when_it_is_ordered() -> None:
     assert [each.to for each in orders] == [WORKER, CONTROLLER]
 
 
-def test_a_restart_is_counted_once_whatever_is_heard_first() -> None:
-    record = EnvRecord(env_id=EnvId(0), worker=0, incarnation=Incarnation(0), planned=0)
-    ordered_first = seen_incarnation(restart_ordered(record, Incarnation(1)), Incarnation(1), 0)
-    seen_first = restart_ordered(seen_incarnation(record, Incarnation(1), 0), Incarnation(1))
-    assert (ordered_first.restarts, seen_first.restarts) == (1, 1)
-    assert restart_ordered(ordered_first, Incarnation(2)).restarts == 2
+def test_the_controller_hears_how_often_a_player_was_started_again() -> None:
+    bench = Bench()
+    orders = [each for each in bench.take(lost()) if isinstance(each, Send) and isinstance(each.message, StartPlayer)]
+    assert [each.message.environment.restarts for each in orders if isinstance(each.message, StartPlayer)] == [1, 1]
+    (failed,) = (
+        each.message
+        for each in bench.take(PartExited(WORKER, 0, "killed"))
+        if isinstance(each, Send) and isinstance(each.message, WorkerFailed)
+    )
+    assert failed.restarts == {EnvId(0): 1}
 
 
 def test_a_restart_counts_even_when_the_run_ends_before_the_player_is_back() -> None:
     controller = ControllerCore(ControllerOptions(run=RUN, environments=1))
-    environment = EnvAssignment(env_id=EnvId(0), incarnation=Incarnation(1), seed=1, port=0)
+    environment = EnvAssignment(env_id=EnvId(0), incarnation=Incarnation(1), seed=1, port=0, restarts=1)
     controller.handle(StartPlayer(run=RUN, environment=environment), 0.0)
     controller.handle(StartPlayer(run=RUN, environment=environment), 0.0)
     assert controller.state.envs[EnvId(0)].restarts == 1
