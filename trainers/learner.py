@@ -107,13 +107,14 @@ class PPOLearner:
         """A behavior, as a checkpoint has it if one was loaded that knows it."""
         name = brain.behavior_name
         refuse_unsupported(brain, settings)
-        self._refuse_beyond_memory(brain, settings)
+        samples = self._demonstrated(brain, settings)
+        self._refuse_beyond_memory(brain, settings, 0 if samples is None else samples.size_bytes)
         behavior = TRAINERS[settings.trainer_type](
             brain,
             settings,
             key=behavior_key(self._options.run_seed, name),
             keeps_versions=self._options.keeps_versions,
-            samples=self._demonstrated(brain, settings),
+            samples=samples,
         )
         fresh = self._unknown_elsewhere(name)
         if fresh and not self._options.is_training:
@@ -150,9 +151,10 @@ class PPOLearner:
         known = ", ".join(map(repr, self._known_elsewhere))
         return f"behavior {name!r}: the checkpoint to take weights from knows {known}, and not this one"
 
-    def _refuse_beyond_memory(self, brain: BrainParameters, settings: BehaviorSettings) -> None:
+    def _refuse_beyond_memory(self, brain: BrainParameters, settings: BehaviorSettings, demonstrated: int) -> None:
         if self._options.is_training:
-            need = memory_need(brain, settings, is_async=self._options.keeps_versions > 1)
+            is_async = self._options.keeps_versions > 1
+            need = memory_need(brain, settings, is_async=is_async, demonstrations=demonstrated)
             refuse_beyond(need, settings, others=self._needs.values(), memory_bytes=self._memory_bytes)
             self._needs[brain.behavior_name] = need
 

@@ -38,8 +38,8 @@ class MemoryNeed:
     """Bytes that one behavior needs at most.
 
     row: one agent step; each: with all its copies. experience: all agent steps, those learned from and those that
-    arrive meanwhile. network: weights and optimiser. minibatch: what passes through the network at once. is_async:
-    agents act on while an update is made.
+    arrive meanwhile. network: weights and optimiser. minibatch: what passes through the network at once.
+    demonstrations: samples that somebody recorded. is_async: agents act on while an update is made.
     """
 
     behavior: str
@@ -49,15 +49,18 @@ class MemoryNeed:
     experience: int
     network: int
     minibatch: int
+    demonstrations: int = 0
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.experience + self.network + self.minibatch
+        return self.experience + self.network + self.minibatch + self.demonstrations
 
 
-def memory_need(brain: BrainParameters, settings: BehaviorSettings, *, is_async: bool) -> MemoryNeed:
-    """An estimate from shapes and settings alone. is_async: agents act on while an update is made."""
+def memory_need(
+    brain: BrainParameters, settings: BehaviorSettings, *, is_async: bool, demonstrations: int = 0
+) -> MemoryNeed:
+    """An estimate from shapes and settings. is_async: agents act on while an update is made. demonstrations: bytes."""
     shape, hyper = NetworkShape.of(brain, settings), settings.hyperparameters
     capacity = capacity_for(
         rows=0,
@@ -96,6 +99,7 @@ def memory_need(brain: BrainParameters, settings: BehaviorSettings, *, is_async:
         experience=capacity.rows * each,
         network=4 * WEIGHT_COPIES * shape.full_size,
         minibatch=capacity.minibatch_rows * passing,
+        demonstrations=demonstrations,
     )
 
 
@@ -111,21 +115,31 @@ def refuse_beyond(
     if need.total <= memory_bytes - taken:
         return
     hyper = settings.hyperparameters
-    left = memory_bytes - taken - need.network - need.minibatch
+    left = memory_bytes - taken - need.network - need.minibatch - need.demonstrations
+    shown = f"{_gigabytes(need.demonstrations)} for demonstrations; " if need.demonstrations else ""
     fits = largest_buffer(max(left, 0) // need.each, is_async=need.is_async)
     raise UsageError(
         f"behavior {need.behavior!r} needs about {_gigabytes(need.total)} of memory: {_gigabytes(need.experience)} for "
         f"the agent steps of buffer_size {hyper.buffer_size}, {need.row:,} bytes each; {_gigabytes(need.minibatch)} "
-        f"for a minibatch of batch_size {min(hyper.batch_size, hyper.buffer_size)}; {_gigabytes(need.network)} for the "
-        f"network. Expected at most {_gigabytes(max(memory_bytes - taken, 0))}, which this machine has "
-        f"({_gigabytes(memory_bytes)}) beside everything else of learning. {_advice(need, fits)}",
+        f"for a minibatch of batch_size {min(hyper.batch_size, hyper.buffer_size)}; {shown}"
+        f"{_gigabytes(need.network)} for the network. Expected at most {_gigabytes(max(memory_bytes - taken, 0))}, "
+        f"which this machine has ({_gigabytes(memory_bytes)}) beside everything else of learning. "
+        f"{_advice(need, fits)}",
     )
 
 
 def _advice(need: MemoryNeed, fits: int) -> str:
-    largest = max((need.experience, "experience"), (need.minibatch, "minibatch"), (need.network, "network"))[1]
+    parts = {
+        "experience": need.experience,
+        "minibatch": need.minibatch,
+        "network": need.network,
+        "demonstrations": need.demonstrations,
+    }
+    largest = max(parts, key=lambda name: parts[name])
     if largest == "experience" and fits > 0:
         return f"Lower buffer_size to {fits} or less, or give the sensors smaller pictures."
+    if largest == "demonstrations":
+        return "Give it fewer demonstrations in demo_path."
     if largest == "minibatch":
         return "Lower batch_size, or give the sensors smaller pictures."
     return "Lower network_settings.hidden_units, or give the sensors smaller pictures."

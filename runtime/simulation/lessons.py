@@ -69,6 +69,14 @@ class LessonWatch:
             raise InvariantError("ISOLATE", f"{key} is reset to parameters {number}, which it had")
         self._begun_id = number
 
+    def saved(self, lessons: object) -> None:
+        """A save begins with these lessons."""
+        numbers = lessons.get("numbers") if isinstance(lessons, Mapping) else None
+        known = numbers if isinstance(numbers, Mapping) else {}
+        behind = [name for name, number in self.now.items() if known.get(name, -1) < number]
+        if behind:
+            raise InvariantError("RESUME", f"a save holds lessons {known}, players have {self.now}")
+
     def accepted(self, block: StepBlock) -> None:
         """The learner is given steps: all of them were taken since the newest reset of all players."""
         number = self._ids[block.env_id, block.incarnation, block.reset_id]

@@ -287,6 +287,7 @@ class Oracle:
         for name, value in expected.items():
             if run_state.get(name) != value:
                 raise InvariantError("RESUME", f"a save holds {name} {run_state.get(name)}, the ledger {value}")
+        self.lessons.saved(run_state["lessons"])
         # Outcomes behind a hole have lost their actions: the learner knows fewer then.
         learned, accepted = learner_steps - self._learned, self._accepted_agent_steps
         if learned > accepted or (is_final and learned != accepted and self.is_whole):

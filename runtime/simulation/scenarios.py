@@ -44,7 +44,7 @@ DEADLY: tuple[FaultKind, ...] = ("player", "hang", "worker", "freeze", "holder",
 ENDED_BY: Mapping[str, FaultKind] = {"controller": "controller", "supervisor": "supervisor", "launcher": "launcher"}
 DISKS: tuple[DiskKind, ...] = ("good", "good", "good", "full", "slow", "failing")
 MEASURES: tuple[Measure, ...] = get_args(Measure)
-LESSONS_SHARE = 0.15
+LESSONS_SHARE = 0.25
 NO_LIMITS = RestartLimits(lifetime_max=-1, rate_max=-1)
 RUN = "simulated"
 

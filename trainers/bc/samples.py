@@ -43,6 +43,12 @@ class Samples:
     def __len__(self) -> int:
         return len(self.begins)
 
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all arrays."""
+        rest = (self.masks, self.continuous, self.discrete, self.begins)
+        return sum(each.nbytes for each in (*self.observations, *rest))
+
 
 def samples_of(demonstrations: Sequence[Demonstration], brain: BrainParameters, *, source: str) -> Samples:
     """All samples of some demonstrations, in their order. source: where they come from, for messages.

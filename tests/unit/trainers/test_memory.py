@@ -9,7 +9,8 @@ import pytest
 
 from runtime.errors import UsageError
 from runtime.experience.brains import BrainParameters
-from runtime.learner import BehaviorSettings, LearnerOptions
+from runtime.learner import BehaviorSettings, CloningSettings, LearnerOptions
+from tests.support.demonstrations import demonstration_of, reads
 from tests.support.experience_streams import (
     EYE,
     Feeder,
@@ -19,7 +20,7 @@ from tests.support.experience_streams import (
     small_settings,
 )
 from trainers.learner import PPOLearner
-from trainers.memory import FIXED_BYTES, machine_memory, memory_need
+from trainers.memory import FIXED_BYTES, machine_memory, memory_need, refuse_beyond
 
 CAMERA = replace(EYE, shape=(3, 84, 84))
 SEEING = small_brain(sights=[CAMERA])
@@ -69,6 +70,24 @@ def test_agents_that_act_on_during_an_update_need_room_too() -> None:
     assert learner_on(4_000_000_000, settings).add_brain(SEEING) is not None
     with pytest.raises(UsageError, match="Lower buffer_size"):
         learner_on(4_000_000_000, settings, keeps_versions=3).add_brain(SEEING)
+
+
+def test_demonstrations_are_counted_and_named_where_they_do_not_fit() -> None:
+    need = memory_need(small_brain(), small_settings(), is_async=False)
+    more = memory_need(small_brain(), small_settings(), is_async=False, demonstrations=5_000_000_000)
+    assert more.total == need.total + 5_000_000_000
+    refuse_beyond(need, small_settings(), others=(), memory_bytes=4_000_000_000)
+    with pytest.raises(UsageError, match=r"5\.00 GB for demonstrations; .* Give it fewer demonstrations"):
+        refuse_beyond(more, small_settings(), others=(), memory_bytes=4_000_000_000)
+
+
+def test_what_a_learner_was_shown_is_part_of_what_it_needs() -> None:
+    brain, settings = small_brain(), replace(small_settings(), behavioral_cloning=CloningSettings(demo_path="x.demo"))
+    options = LearnerOptions(run_seed=0, settings_for=lambda _: settings, demonstrations=reads(demonstration_of(brain)))
+    need = memory_need(brain, settings, is_async=False)
+    learner = PPOLearner(options, memory_bytes=FIXED_BYTES + need.total)
+    with pytest.raises(UsageError, match="for demonstrations"):
+        learner.add_brain(brain)
 
 
 def test_without_training_nothing_is_kept_and_nothing_refused() -> None:
