@@ -13,13 +13,6 @@ GRANTS: tuple[Mutant, ...] = (
         "name != message.behavior or value[0] not in kept}",
     ),
     mutant(
-        "overdue_at_the_first_try",
-        "a policy is called overdue by the clock alone, although it was asked for only once",
-        "stepping",
-        "if waited_s >= start.step_timeout_s and times:",
-        "if waited_s >= start.step_timeout_s:",
-    ),
-    mutant(
         "more_agents_unanswered",
         "the controller does not say that it knows of more agents",
         "collecting",
