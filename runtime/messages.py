@@ -270,10 +270,11 @@ class WorkerFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerAlive:
-    """EnvWorker -> Supervisor: a heartbeat; the worker's loop turns, whatever its players do."""
+    """EnvWorker -> Supervisor: a heartbeat; the loop turns, whatever players do. busy_s: silence to expect after it."""
 
     run: str
     worker: int
+    busy_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

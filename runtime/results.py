@@ -8,9 +8,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from runtime.errors import StorageError
+from runtime.messages import Status
 
 ExitReason = Literal[
     "max_steps",
@@ -79,6 +80,30 @@ class RunSummary:
             "holder": self.holder,
             "lessons": dict(self.lessons),
         }
+
+
+def told_totals(document: Mapping[str, Any], status: Status, elapsed_s: float) -> dict[str, Json]:
+    """What `summary.json` says of totals once `status` was the last word; empty when the document is as new."""
+    if status.agent_steps <= document.get("agent_steps", 0):
+        return {}
+    brains = {each.behavior: each for each in status.brains}
+    working_s = elapsed_s - (status.first_step_s or 0.0)
+    return {
+        "env_steps": status.env_steps,
+        "agent_steps": status.agent_steps,
+        "decisions": status.decisions,
+        "steps_per_s": _finite(status.agent_steps / working_s) if working_s > 0 else 0.0,
+        "mean_reward": {name: each.mean_reward for name, each in brains.items()},
+        "mean_episode_length": {name: each.mean_episode_length for name, each in brains.items()},
+        "episodes": {name: each.episodes for name, each in brains.items()},
+        "policy_version": {name: each.policy_version for name, each in brains.items()},
+        "policy_sha256": {name: each.policy_sha256 or None for name, each in brains.items()},
+        "lost_steps": dict(status.lost_steps),
+        "unreported_steps_max": status.unreported_steps_max,
+        "replaced_numbers": status.replaced_numbers,
+        "restarts": {str(each.env_id): each.restarts for each in status.environments},
+        "workers": {**document.get("workers", {}), **{str(each): n for each, n in status.worker_restarts.items()}},
+    }
 
 
 def write_json_atomically(path: Path, document: Json) -> None:

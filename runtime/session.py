@@ -21,7 +21,7 @@ from runtime.actors.run_system import ProcessSystem, RunSystem, log_file_in
 from runtime.errors import PortInUseError, StorageError, UsageError
 from runtime.learner import LearnerFactory
 from runtime.messages import Status, StopRequest
-from runtime.results import RunSummary, write_atomically, write_json_atomically
+from runtime.results import RunSummary, told_totals, write_atomically, write_json_atomically
 from runtime.run_directory import RunDirectory, RunPaths, claim_run_directory, initial_checkpoints
 from runtime.seeds import player_seed
 from runtime.session_plan import Launch, check_demonstrations, make_plan, player_target, recording
@@ -104,14 +104,14 @@ class TrainingSession:
         """Claim the folder and start all parts. Raises TrainingErrors; nothing is left running or locked then."""
         settings = self._settings
         player_target(settings)  # a missing executable or a bad URL is said before anything is touched
-        check_demonstrations(settings)
+        doubts = check_demonstrations(settings)
         to = recording(settings)
         if to is not None:
             to.require_room()
         try:
             self._settings = self._with_free_ports(settings)
             self._directory = claim_run_directory(settings)
-            self._notes.extend(self._directory.notes)
+            self._notes.extend((*self._directory.notes, *doubts))
             self._launch()
         except BaseException:
             self.close()
@@ -290,7 +290,7 @@ class TrainingSession:
         write_json_atomically(path, {**document, "exit_reason": None})
 
     def record_exit(self, reason: str) -> None:
-        """Complete summary.json where the TrainerController could not: the reason, on top of what it wrote last."""
+        """Complete summary.json where the TrainerController could not: the reason, and the totals told last."""
         path = self._the_directory.paths.summary
         try:
             document = json.loads(path.read_bytes())
@@ -298,7 +298,8 @@ class TrainingSession:
             document = RunSummary(run_id=self.run_id, seed=self._settings.environment.seed).to_json()
         if document.get("exit_reason") is None:
             elapsed_s = time.monotonic() - self._launched_s
-            write_json_atomically(path, {**document, "exit_reason": reason, "elapsed_s": elapsed_s})
+            told = {} if self._last is None else told_totals(document, self._last, elapsed_s)
+            write_json_atomically(path, {**document, **told, "exit_reason": reason, "elapsed_s": elapsed_s})
 
     def _write_last_seeds(self) -> None:
         if self._was_refused():

@@ -13,6 +13,7 @@ from runtime.actors.controller_start import ControllerStart
 from runtime.decisions.controller_state import ControllerOptions
 from runtime.decisions.restarts import RestartLimits
 from runtime.decisions.supervisor import SupervisorOptions
+from runtime.errors import DemonstrationError
 from runtime.experience.brains import EnvId
 from runtime.experience.demonstrations import Demonstration
 from runtime.experience.lessons import Lesson, LessonPlan, criteria
@@ -163,6 +164,8 @@ def player_factory_for(launch: Launch, marker: str) -> UnityPlayerFactory | Memo
     extras = LinkExtras(
         nonfinite=env.not_finite,
         imitated=imitated_brains(settings),
+        default_teacher=default_teacher(settings),
+        named=frozenset(settings.behaviors),
         open_tap=recording(settings, launch.first_incarnation),
     )
     if target.is_in_memory and target.text is not None:
@@ -266,7 +269,7 @@ class DemonstrationFiles:
 
 
 def imitated_brains(settings: RunSettings) -> tuple[str, ...]:
-    """Brains that the player plays and somebody learns from; none in inference."""
+    """Brains that the player plays and somebody learns from, whoever appears; none in inference."""
     if settings.checkpoints.inference:
         return ()
     known = tuple(settings.behaviors.values()) or (settings.default_settings,)
@@ -274,19 +277,35 @@ def imitated_brains(settings: RunSettings) -> tuple[str, ...]:
     return tuple(sorted(filter(None, names)))
 
 
-def check_demonstrations(settings: RunSettings) -> None:
+def default_teacher(settings: RunSettings) -> str:
+    """The brain that behaviors without settings of their own learn from, beside behaviors that have some; or empty."""
+    defaults = settings.default_settings
+    if settings.checkpoints.inference or not settings.behaviors or defaults is None or not defaults.behavioral_cloning:
+        return ""
+    return defaults.behavioral_cloning.brain_to_imitate
+
+
+def check_demonstrations(settings: RunSettings) -> tuple[str, ...]:
     """Reads all demonstrations that the run asks for. Raises DemonstrationError for those that cannot be read.
 
-    Those of `default_settings:` beside named behaviors may be needed by nobody: they are read when a behavior is
-    announced.
+    Those of `default_settings:` beside named behaviors may be needed by nobody: what is wrong with them is returned, to
+    be said now; it ends the run once a behavior without settings of its own appears.
     """
     if settings.checkpoints.inference:
-        return
-    read = DemonstrationFiles(str(Path.cwd()))
-    known = tuple(settings.behaviors.values()) or (settings.default_settings,)
+        return ()
+    read, defaults = DemonstrationFiles(str(Path.cwd())), settings.default_settings
+    known = tuple(settings.behaviors.values()) or (defaults,)
     paths = {each.behavioral_cloning.demo_path for each in known if each is not None and each.behavioral_cloning}
     for path in sorted(filter(None, paths)):
         read(path)
+    spare = "" if defaults is None or not defaults.behavioral_cloning else defaults.behavioral_cloning.demo_path
+    if not spare or spare in paths:
+        return ()
+    try:
+        read(spare)
+    except DemonstrationError as error:
+        return (f"default_settings: {error} A behavior without settings of its own would end the run.",)
+    return ()
 
 
 def environment_parameters(settings: RunSettings) -> dict[str, ParameterValue]:

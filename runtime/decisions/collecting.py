@@ -5,6 +5,8 @@ Everything here is a function of what was accepted, in an order that timing cann
 
 from __future__ import annotations
 
+from math import ceil
+
 from runtime.decisions.controller_end import after_round, due_end
 from runtime.decisions.controller_state import ControllerPhase, ControllerState
 from runtime.decisions.curricula import parameters_of, reset_players
@@ -195,11 +197,20 @@ def planned_steps(state: ControllerState, ready: list[EnvRecord]) -> int:
     return round_steps(
         state.progress,
         [each.pending for each in ready],
-        steps_max=options.block_steps_max,
+        steps_max=min(options.block_steps_max, _until_resampling(state, len(ready))),
         until_agent_steps=target,
         agent_steps=state.counters.agent_steps,
         blocks_ahead=1 if options.is_sync else BLOCKS_AHEAD,
     )
+
+
+def _until_resampling(state: ControllerState, environments: int) -> int:
+    """Env steps of each environment until all of them are reset with parameters drawn anew."""
+    options = state.options
+    if options.resampling_interval is None:
+        return options.block_steps_max
+    missing = options.resampling_interval * (state.resampled + 1) - state.counters.env_steps
+    return max(1, ceil(missing / max(1, environments) / (1 if options.is_sync else BLOCKS_AHEAD)))
 
 
 def grants(state: ControllerState, records: list[EnvRecord], block_steps: int) -> Effects:

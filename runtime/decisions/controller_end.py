@@ -35,6 +35,7 @@ Effects = tuple[object, ...]
 Decision = tuple[ControllerState, Effects]
 
 UPDATE_WAIT_SHARE = 0.7
+ORDERLY = frozenset({"interrupted", "terminated"})
 
 
 def after_round(state: ControllerState) -> Decision:
@@ -203,7 +204,8 @@ def save_finished(state: ControllerState, message: SaveFinished) -> Decision:
     if not message.is_final or ending is None:
         state, effects = go_on_ending(state)
         return state, (*told, *effects)
-    if message.error and ending.exit_code == 0:
+    # What was asked for in order is not done without its save; of what made a run fail the first cause stays.
+    if message.error and (ending.exit_code == 0 or ending.reason in ORDERLY):
         ending = Ending(reason="storage_failure", exit_code=5, cause=message.error)
     state = replace(state, ending=ending, phase=ControllerPhase.ENDED)
     stopped = Stopped(

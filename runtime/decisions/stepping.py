@@ -20,12 +20,15 @@ from runtime.decisions.env_worker_state import Effects, Phase, Slot, WorkerState
 from runtime.decisions.frozen import replace
 from runtime.experience.brains import EnvId
 from runtime.experience.parameters import ParameterValue
-from runtime.messages import PolicyOverdue, PolicyRequest, PolicyUpdate, StepGrant
+from runtime.messages import PolicyOverdue, PolicyRequest, PolicyUpdate, StepGrant, WorkerAlive
 
 POLICY_ASK_AGAIN_S = 0.5
 GATHER_S = 0.1
 GATHER_ASYNC_S = 0.02
 VERSIONS_KEPT = 3
+# What installing a graph takes at most, by its size, on a machine that is busy with others; small ones need no word.
+INSTALL_S_PER_BYTE = 1e-6
+INSTALL_S_MIN = 5.0
 NOT_ASKED = (-1, 0.0, 0)
 
 
@@ -71,7 +74,15 @@ def install(state: WorkerState, message: PolicyUpdate, now_s: float) -> tuple[Wo
     # What was asked for may be newer than what has come: then its timer goes on.
     cancel: Effects = () if message.behavior in asked else (CancelTimer(("policy", message.behavior)),)
     state, effects = go_on(state, tuple(state.slots), now_s)
-    return state, (InstallPolicy(message), *cancel, *effects)
+    return state, (*_announced(state, message), InstallPolicy(message), *cancel, *effects)
+
+
+def _announced(state: WorkerState, message: PolicyUpdate) -> Effects:
+    """The loop stands still while a large graph is installed: who listens for its heartbeats must know."""
+    busy_s = len(message.body) * INSTALL_S_PER_BYTE
+    if busy_s < INSTALL_S_MIN:
+        return ()
+    return (Send(SUPERVISOR, WorkerAlive(run=state.start.run, worker=state.start.worker, busy_s=busy_s)),)
 
 
 def _missing_policies(state: WorkerState, slot: Slot) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ from runtime.decisions.supervisor_state import (
     status_of,
     take_status,
     warn,
+    with_leave,
     with_silence,
 )
 from runtime.errors import ActorProtocolError
@@ -121,6 +122,8 @@ def _decide(state: SupervisorState, message: object, now_s: float) -> tuple[Supe
         case WorkerReady():
             # By way of us, so that it comes after the introduction of a worker that was started again.
             return state, (Send(CONTROLLER, message),)
+        case WorkerAlive(busy_s=busy_s) if busy_s:
+            return with_leave(state, worker_role(message.worker), busy_s), ()
         case WorkerAlive():
             return state, ()
         case WorkerNote():

@@ -132,6 +132,11 @@ def heard(state: SupervisorState, message: object) -> SupervisorState:
     return replace(state, silent_s={**state.silent_s, role: 0.0}) if role in state.ready else state
 
 
+def with_leave(state: SupervisorState, role: Role, seconds: float) -> SupervisorState:
+    """After a part has said that it will be busy, and say nothing, for so long."""
+    return replace(state, silent_s={**state.silent_s, role: -seconds}) if role in state.ready else state
+
+
 def with_silence(state: SupervisorState, seconds: float) -> SupervisorState:
     """After `seconds` of the Supervisor's own time, in which messages that came were taken first.
 

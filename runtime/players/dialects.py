@@ -34,12 +34,21 @@ class Reading:
 
     watches: also brains that the player controls by itself: shown apart (API-8 to API-10), or as ours (1.x), as the
     low-level interfaces of those days had it. imitated: names of such brains that somebody learns from: only these are
-    shown, and a player that does not show them is refused.
+    shown, and a player that does not show them is refused. default_teacher: one more of those where a behavior appears
+    that is not among `named`; empty for none.
     """
 
     nonfinite: NonFinite = "refuse"
     watches: bool = False
     imitated: tuple[str, ...] = ()
+    default_teacher: str = ""
+    named: frozenset[str] = frozenset()
+
+    def teachers_of(self, brains: Iterable[BrainParameters]) -> tuple[str, ...]:
+        """The brains that are learned from where these are ours."""
+        if not self.default_teacher or all(each.behavior_name in self.named for each in brains):
+            return self.imitated
+        return tuple(dict.fromkeys((*self.imitated, self.default_teacher)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +95,8 @@ class FirstDialect:
 
     def __init__(self, told: pb1.UnityRLInitializationOutput, place: Place, reading: Reading) -> None:
         ours, watched = handshake_gen1.announced_brains(told, place)
-        require_imitated(reading.imitated, ours, watched, place)
+        self._teachers = reading.teachers_of(ours)
+        require_imitated(self._teachers, ours, watched, place)
         self.watched = watched
         """Brains that the player controls by itself."""
         self._known = codec_gen1.known_gen1(ours, watched, ends_all=told.version != "API-10")
@@ -108,11 +118,12 @@ class FirstDialect:
         """The rows of a reply."""
         assert isinstance(heard.message, pb1.UnityMessage)
         guard = Guard(place, self._reading.nonfinite)
+        watches = self._reading.watches or bool(self._teachers)
         reply, self._known = codec_gen1.decode_reply(
-            heard.message, self._known, guard, is_first=is_first, watches=self._reading.watches
+            heard.message, self._known, guard, is_first=is_first, watches=watches
         )
-        if self._reading.imitated:
-            return replace(reply, watched={name: reply.watched[name] for name in self._reading.imitated})
+        if self._teachers:
+            return replace(reply, watched={name: reply.watched[name] for name in self._teachers})
         return reply
 
     def recognise(self, body: bytes) -> PlayerReply | None:
@@ -140,6 +151,7 @@ class SecondDialect:
 
     def __init__(self, told: pb2.UnityRLInitializationOutputProto, reading: Reading) -> None:
         self._known = codec.Known(package_version=told.package_version)
+        self._version = told.communication_version
         self._reading = reading
         self._look_alikes = LookAlikes()
 
@@ -159,8 +171,10 @@ class SecondDialect:
         assert isinstance(heard.message, pb2.UnityMessageProto)
         guard = Guard(place, self._reading.nonfinite)
         before = self._known
-        reply, self._known = codec.decode_reply(heard.message, before, guard, plays_all=self._reading.watches)
-        if self._known is not before:
+        reply, known = codec.decode_reply(heard.message, before, guard, plays_all=self._reading.watches)
+        if known is not before:
+            refuse_teachers(self._reading.teachers_of(known.brains.values()), self._version, place)
+            self._known = known
             self._look_alikes.forget()
         elif not (guard.replaced or self._known.announced or heard.side_channel):
             self._look_alikes.learn(heard.body, reply.infos, self._known.brains)
@@ -196,6 +210,18 @@ def require_imitated(
                 env_id=place.env_id,
                 incarnation=place.incarnation,
             )
+
+
+def refuse_teachers(imitated: tuple[str, ...], version: str, place: Place) -> None:
+    """Nothing where nobody is to be imitated; else raises VersionMismatchError: these players show nobody's doings."""
+    if imitated:
+        raise VersionMismatchError(
+            f"{place.environment}: to imitate brain {imitated[0]!r}, what it does must be seen, and players that speak "
+            f"{version} show it nowhere; expected one of {', '.join(GEN1_VERSIONS)}. Record demonstrations in Unity "
+            "and learn from them (trainer_type offline_bc), or use a player of that time.",
+            env_id=place.env_id,
+            incarnation=place.incarnation,
+        )
 
 
 def generation_of(body: bytes, place: Place) -> Generation:
@@ -242,15 +268,7 @@ def meet(
         require_open(message.header.status, place)
         told = handshake.introduction(message, place)
         handshake.require_version(told, place)
-        if reading.imitated:
-            raise VersionMismatchError(
-                f"{place.environment}: to imitate brain {reading.imitated[0]!r}, what it does must be seen, and "
-                f"players that speak {told.communication_version} show it nowhere; expected one of "
-                f"{', '.join(GEN1_VERSIONS)}. Record demonstrations in Unity and learn from them (trainer_type "
-                "offline_bc), or use a player of that time.",
-                env_id=place.env_id,
-                incarnation=place.incarnation,
-            )
+        refuse_teachers(reading.imitated, told.communication_version, place)
         answer = handshake.encode_answer(told, seed=seed, num_areas=num_areas)
         return SecondDialect(told, reading), handshake.hello(told, pid=pid), answer
     message1 = codec_gen1.parse_message(body, place)

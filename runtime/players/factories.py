@@ -31,13 +31,16 @@ class LinkExtras:
 
     nonfinite: what becomes of NaN and infinities: `refuse` (an error that names the place) or `zero` (0, and counted in
     `PlayerReply.replaced_numbers`). watches: also decode brains that the player controls by itself. imitated: names of
-    such brains that are learned from, decoded too; a player that does not show them is refused. make_channels: the side
-    channels of a new player, by environment number. open_tap: who hears the raw messages of a new player.
+    such brains that are learned from, decoded too; a player that does not show them is refused. default_teacher: one
+    more of those, for behaviors that are not among `named`. make_channels: the side channels of a new player, by
+    environment number. open_tap: who hears the raw messages of a new player.
     """
 
     nonfinite: NonFinite = "refuse"
     watches: bool = False
     imitated: tuple[str, ...] = ()
+    default_teacher: str = ""
+    named: frozenset[str] = frozenset()
     make_channels: Callable[[int], Sequence[SideChannel]] | None = None
     open_tap: Callable[[EnvAssignment], MessageTap] | None = None
 
@@ -51,7 +54,11 @@ class LinkExtras:
             engine,
             num_areas=num_areas,
             reading=Reading(
-                nonfinite=self.nonfinite, watches=self.watches or bool(self.imitated), imitated=self.imitated
+                nonfinite=self.nonfinite,
+                watches=self.watches or bool(self.imitated),
+                imitated=self.imitated,
+                default_teacher=self.default_teacher,
+                named=self.named,
             ),
             make_channels=lambda: () if self.make_channels is None else self.make_channels(int(assignment.env_id)),
         )

@@ -75,6 +75,44 @@ def test_a_player_that_does_not_show_the_teacher_is_refused(tmp_path: Path, url:
     assert run.summary["restarts"] == {"0": 0}
 
 
+def beside_named(folder: Path, named: tuple[str, ...], cloning: dict[str, object], trainer: str) -> str:
+    """A file of today: PPO for the named behaviors, cloning for all others."""
+    own = {"trainer_type": "ppo", "hyperparameters": {"buffer_size": 64, "batch_size": 32}, "behavioral_cloning": None}
+    document = {
+        "default_settings": {"trainer_type": trainer, "behavioral_cloning": cloning, "max_steps": 500},
+        "behaviors": {name: {**own, "network_settings": {"hidden_units": 8, "num_layers": 1}} for name in named},
+    }
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "told"),
+    [("1.5.0", "players that speak 1.5.0 show it nowhere"), ("API-9", "brain_to_imitate 'Nobody' is none of the")],
+)
+def test_a_behavior_that_falls_to_a_teacher_by_default_is_refused_where_it_appears(
+    tmp_path: Path, protocol: str, told: str
+) -> None:
+    file = beside_named(tmp_path, ("Crowd",), {"brain_to_imitate": "Nobody"}, "online_bc")
+    url = f"fake:crowd?link=memory&agents=4&protocol={protocol}"
+    run = train(tmp_path, "late", file, "--env", url, "--actor-system", "inline", "--stop-at", "4000")
+    assert run.code == 3, run.text
+    assert told in run.text
+
+
+def test_a_teacher_or_a_file_that_nobody_needs_ends_no_run(tmp_path: Path) -> None:
+    everybody = ("Crowd", "CrowdLate")
+    argv = ("--env", "fake:crowd?link=memory&agents=4", "--actor-system", "inline", "--stop-at", "1200")
+    file = beside_named(tmp_path, everybody, {"brain_to_imitate": "Nobody"}, "online_bc")
+    assert train(tmp_path, "teacher", file, *argv).code == 0
+    file = beside_named(tmp_path, everybody, {"demo_path": "nowhere.demo"}, "offline_bc")
+    run = train(tmp_path, "file", file, *argv)
+    assert run.code == 0, run.text
+    assert "default_settings: " in run.text
+    assert "A behavior without settings of its own would end the run." in run.text
+
+
 def test_c30_three_trainers_of_2019_take_the_same_steps(tmp_path: Path) -> None:
     demo, _ = record(OLD, tmp_path / "Student", episodes=10, generation=1)
     trainers: dict[str, dict[str, object]] = {

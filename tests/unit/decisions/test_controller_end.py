@@ -171,6 +171,10 @@ def test_a_failed_last_save_is_a_storage_failure_unless_something_failed_before(
     effects = bench.take(broken)
     assert Report("fault", "the models could not be saved: disk full") in effects
     assert outcome_of(effects) == ("storage_failure", 5, "disk full")
+    for asked in ("interrupted", "terminated"):
+        bench = in_round(1)
+        bench.take(stop_request(asked), WORKER_STOPPED)
+        assert outcome_of(bench.take(broken)) == ("storage_failure", 5, "disk full")
     bench = in_round(1)
     bench.take(LearnerFailed("no weights", 4), WORKER_STOPPED)
     assert outcome_of(bench.take(broken)) == ("trainer_failure", 4, "no weights")

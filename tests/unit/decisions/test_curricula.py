@@ -253,6 +253,14 @@ def test_at_each_resampling_all_players_are_reset_with_the_same_numbers_drawn_an
     assert request.parameters["height"] == drawn_value(draw, reset=1)
 
 
+@pytest.mark.parametrize(("interval", "environments", "steps"), [(3, 1, 3), (3, 2, 2), (2, 3, 1), (50, 2, 4)])
+def test_no_round_goes_beyond_a_resampling_by_more_than_a_step_of_each(
+    interval: int, environments: int, steps: int
+) -> None:
+    bench = bench_of(environments, lessons=(), resampling_interval=interval)
+    assert {each.until for each in bench.state.envs.values()} == {steps}
+
+
 def test_a_run_without_lessons_is_as_it_was() -> None:
     bench = ControllerBench(1)
     bench.reset()

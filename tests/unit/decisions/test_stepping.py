@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from runtime.decisions.effects import (
@@ -9,6 +11,7 @@ from runtime.decisions.effects import (
     SUPERVISOR,
     CancelTimer,
     InstallPolicy,
+    Send,
     SendBlocks,
     SetTimer,
     StepPlayer,
@@ -17,7 +20,7 @@ from runtime.decisions.effects import (
 from runtime.decisions.env_worker_state import Phase
 from runtime.decisions.stepping import GATHER_ASYNC_S, GATHER_S, POLICY_ASK_AGAIN_S, VERSIONS_KEPT
 from runtime.experience.brains import EnvId, Incarnation
-from runtime.messages import HolderRestarted, PolicyOverdue, PolicyRequest
+from runtime.messages import HolderRestarted, PolicyOverdue, PolicyRequest, WorkerAlive
 from tests.support.bench_worker import WorkerBench as Bench
 from tests.support.bench_worker import failed, replied
 from tests.support.builders_messages import (
@@ -208,6 +211,16 @@ def test_a_policy_that_is_known_or_older_than_all_is_dropped_and_counted() -> No
     bench.take(policy(3))
     assert bench.take(policy(3), policy(2)) == ()
     assert bench.core.state.dropped == 2
+
+
+def test_a_large_graph_is_announced_before_it_is_installed_and_a_small_one_is_not() -> None:
+    bench = Bench()
+    large = replace(policy(1), body=bytes(30_000_000))
+    effects = bench.take(large)
+    (alive,) = sent(effects, WorkerAlive, SUPERVISOR)
+    assert alive.busy_s == pytest.approx(30.0)
+    assert [type(each) for each in effects[:2]] == [Send, InstallPolicy]
+    assert not sent(bench.take(policy(2)), WorkerAlive)
 
 
 def test_the_newest_few_versions_are_kept() -> None:

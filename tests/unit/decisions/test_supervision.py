@@ -151,6 +151,17 @@ def test_a_worker_that_is_silent_is_killed_and_one_that_speaks_is_not() -> None:
     assert bench.lines == ["[WARNING] EnvWorker 0 has said nothing for 3 s; it is taken for hung, and ended"]
 
 
+def test_a_worker_that_says_that_it_will_be_busy_is_taken_for_hung_that_much_later() -> None:
+    bench = Bench()
+    bench.take(WorkerAlive(run=RUN, worker=0, busy_s=6.0))
+    assert kills_in(bench.ticks(8, speaks=(alive(1), EMPTY))) == []
+    assert kills_in(bench.ticks(1, speaks=(alive(1), EMPTY))) == [WORKER]
+    bench = Bench()
+    bench.take(WorkerAlive(run=RUN, worker=0, busy_s=6.0))
+    bench.take(alive(0))
+    assert kills_in(bench.ticks(3, speaks=(alive(1), EMPTY))) == [WORKER]
+
+
 def test_a_worker_is_not_watched_before_it_is_ready_nor_after_it_has_stopped() -> None:
     bench = Bench()
     bench.take(Stopped(run=RUN, part="worker 1"))

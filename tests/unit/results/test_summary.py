@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,15 +10,52 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import StorageError
+from runtime.experience.brains import EnvId, Incarnation
+from runtime.messages import Status
 from runtime.reporting.timers import Gauge, TimerNode, timers_document
 from runtime.reporting.training_status import SavedBehavior, SavedModel, training_status_document
-from runtime.results import Json, RunSummary, write_atomically, write_json_atomically
+from runtime.results import Json, RunSummary, told_totals, write_atomically, write_json_atomically
+from runtime.status import BrainStatus, EnvStatus
+from tests.support.builders_messages import status
 
 KEYS = [
     *("run_id", "seed", "elapsed_s", "exit_reason", "env_steps", "agent_steps", "decisions", "steps_per_s"),
     *("mean_reward", "mean_episode_length", "episodes", "policy_version", "policy_sha256"),
     *("lost_steps", "unreported_steps_max", "replaced_numbers", "restarts", "workers", "holder", "lessons"),
 ]
+
+
+def told(agent_steps: int) -> Status:
+    brain = BrainStatus(
+        behavior="Basic",
+        steps=agent_steps,
+        max_steps=500,
+        episodes=7,
+        mean_reward=0.5,
+        mean_episode_length=12.0,
+        policy_version=3,
+        acted_version=3,
+        policy_sha256="cd",
+    )
+    env = EnvStatus(env_id=EnvId(0), incarnation=Incarnation(1), worker=0, state="ready", player_pid=9, restarts=1)
+    counted = replace(status(agent_steps=agent_steps), env_steps=40, decisions=41, lost_steps={"stale": 2})
+    return replace(counted, brains=(brain,), environments=(env,), worker_restarts={0: 1}, first_step_s=2.0)
+
+
+def test_the_last_word_on_totals_replaces_an_older_document_with_the_same_keys_and_kinds() -> None:
+    older = RunSummary(run_id="r", seed=1, agent_steps=10, workers={0: 0, 1: 0}, restarts={0: 0}).to_json()
+    totals = told_totals(older, told(agent_steps=100), elapsed_s=12.0)
+    assert set(totals) <= set(KEYS)
+    assert all(type(totals[key]) is type(older[key]) for key in totals)
+    assert (totals["agent_steps"], totals["env_steps"], totals["decisions"]) == (100, 40, 41)
+    assert (totals["steps_per_s"], totals["policy_sha256"]) == (10.0, {"Basic": "cd"})
+    assert (totals["restarts"], totals["workers"], totals["lost_steps"]) == ({"0": 1}, {"0": 1, "1": 0}, {"stale": 2})
+
+
+@pytest.mark.parametrize("agent_steps", [9, 10])
+def test_a_word_that_is_not_newer_than_the_document_adds_nothing(agent_steps: int) -> None:
+    older = RunSummary(run_id="r", seed=1, agent_steps=10).to_json()
+    assert told_totals(older, told(agent_steps), elapsed_s=12.0) == {}
 
 
 def test_the_summary_has_exactly_its_public_keys(tmp_path: Path) -> None:
