@@ -28,6 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Simulate, and return the exit code: 0 every invariant held, 1 one was broken, 2 wrong usage."""
     options = _parser().parse_args(argv)
     try:
+        _refuse_ignored(options)
         if options.list_mutants:
             return _list_mutants()
         if options.replay is not None:
@@ -46,10 +47,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Run the decision machines of a whole training run under a seeded scheduler with faults.",
         epilog=f"A LINE is {FORM}. Exit code: 0 every invariant held, 1 one was broken, 2 wrong usage.",
     )
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     parser.add_argument("--seed", type=_natural, default=None, metavar="N", help="first seed (0); alone: only this one")
     parser.add_argument("--count", type=_positive, default=None, metavar="N", help=f"how many seeds ({COUNT})")
-    parser.add_argument("--jobs", type=_positive, default=cores, metavar="N", help=f"processes ({cores} here)")
+    parser.add_argument("--jobs", type=_positive, default=None, metavar="N", help=f"processes ({_cores()} here)")
     parser.add_argument("--profile", choices=PROFILES, default=None, help="what may happen; default: drawn by the seed")
     parser.add_argument(
         "--until-failure", action="store_true", help="stop at the first failure; without --count, only there"
@@ -60,6 +60,26 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--mutant", default="", metavar="NAME", help="simulate machines with this fault built in")
     parser.add_argument("--list-mutants", action="store_true", help="show all mutants, and end")
     return parser
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False
+
+
+def _refuse_ignored(options: argparse.Namespace) -> None:
+    """Raises UsageError when one option says what to do and another would have no part in it."""
+    given = [name for name in ("list_mutants", "replay", "shrink") if _is_given(getattr(options, name))]
+    if not given:
+        return
+    others = ("seed", "count", "jobs", "profile", "until_failure")
+    given += [name for name in others if _is_given(getattr(options, name))]
+    if len(given) > 1:
+        first, second = (f"--{name.replace('_', '-')}" for name in given[:2])
+        raise UsageError(f"{second} has no meaning beside {first}, which says all; expected one of them")
 
 
 def _natural(text: str) -> int:
@@ -127,7 +147,7 @@ def _simulate(options: argparse.Namespace) -> int:
         stops_at_failure=options.until_failure,
     )
     simulator_of(options.mutant)  # a wrong name is told before processes are started
-    jobs = 1 if count <= 50 else options.jobs
+    jobs = 1 if count <= 50 else options.jobs or _cores()
     began_s, total = time.monotonic(), Tally()
     endless = options.until_failure and options.count is None
     for start in itertools.count(campaign.first, count):

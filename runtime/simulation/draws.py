@@ -10,7 +10,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from runtime.errors import UsageError
+
 ORDINARY = 2.0
+# A run makes some thousand choices.
+CHOICES_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +41,20 @@ class Skips:
 
     @staticmethod
     def parse(key: str, text: str) -> Skips:
-        """The inverse of `text`, from what stands before and behind the sign. Raises ValueError for anything else."""
+        """The inverse of `text`, from what stands before and behind the sign.
+
+        Raises ValueError for anything else, UsageError for choices beyond those of any run.
+        """
         numbers: set[int] = set()
         for part in text.split(",") if text else ():
             first, dash, last = part.partition("-")
             span = range(int(first), int(last if dash else first) + 1)
             if not span:
                 raise ValueError(f"{part} is a range from a number to a smaller one")
+            if span[-1] >= CHOICES_MAX:
+                raise UsageError(
+                    f"{key}: {part[:60]} is beyond every choice of a run; expected numbers below {CHOICES_MAX}"
+                )
             numbers.update(span)
         return Skips(frozenset(numbers), key == "only")
 

@@ -43,6 +43,8 @@ def parse_line(text: str) -> Line:
     skips = NO_SKIPS
     try:
         seed = int(rest[1])
+        if seed < 0:
+            raise UsageError(f"{text!r} has the seed {seed}; expected an integer from 0 on")
         for part in rest[2:]:
             key, _, value = part.partition("=")
             if key in {"skip", "only"}:

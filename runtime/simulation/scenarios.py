@@ -47,6 +47,9 @@ MEASURES: tuple[Measure, ...] = get_args(Measure)
 LESSONS_SHARE = 0.25
 NO_LIMITS = RestartLimits(lifetime_max=-1, rate_max=-1)
 RUN = "simulated"
+# What a line may ask for: far more than is drawn, and still done within a minute.
+AGENTS_MAX = 100
+ENVIRONMENTS_MAX = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,8 +249,8 @@ def with_options(scenario: Scenario, options: Mapping[str, str]) -> Scenario:
 
 
 OPTIONS: Mapping[str, str] = {
-    "workers": "environments of each EnvWorker, as 2.1",
-    "agents": "a number of agents from 1",
+    "workers": f"environments of each EnvWorker, as 2.1, at most {ENVIRONMENTS_MAX} in all",
+    "agents": f"a number of agents from 1 to {AGENTS_MAX}",
     "brains": "1 for one brain that is announced and never joined by another",
     "strategy": "calm, walk or priority",
     "instant": "1 for updates, saves and starts that take no time",
@@ -260,11 +263,11 @@ def _with_option(scenario: Scenario, key: str, text: str) -> Scenario:
     match key:
         case "workers":
             counts = tuple(int(each) for each in text.split("."))
-            if min(counts) < 1:
+            if min(counts) < 1 or sum(counts) > ENVIRONMENTS_MAX:
                 raise ValueError(text)
             return replace(scenario, worker_envs=counts)
         case "agents":
-            if int(text) < 1:
+            if not 1 <= int(text) <= AGENTS_MAX:
                 raise ValueError(text)
             return replace(scenario, scene=replace(scenario.scene, agents=int(text), late_agents=0))
         case "brains" if text == "1":

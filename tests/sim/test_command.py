@@ -38,6 +38,13 @@ def test_seeds_are_shared_by_processes(capsys: pytest.CaptureFixture[str]) -> No
         ("v1:troubled:1:skip=3-x", "has a number that is none"),
         ("v1:troubled:1:skip=9-1", "or a range that ends before it begins"),
         ("v1:troubled:1:worker=2", "there is no option 'worker'; there are: workers"),
+        (
+            "v1:troubled:64:skip=1-99999999999",
+            "skip: 1-99999999999 is beyond every choice of a run; expected numbers below",
+        ),
+        ("v1:troubled:1:agents=99999999", "'99999999' is no value of the option 'agents'; expected a number of agents"),
+        ("v1:troubled:1:workers=1.99", "'1.99' is no value of the option 'workers'; expected environments of each"),
+        ("v1:troubled:-1", "has the seed -1; expected an integer from 0 on"),
         ("v1:troubled:1:workers=0", "'0' is no value of the option 'workers'; expected environments of each EnvWorker"),
     ],
 )
@@ -46,6 +53,22 @@ def test_a_line_that_cannot_be_read_is_told_and_ends_with_2(
 ) -> None:
     assert main(["--replay", line]) == 2
     assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "first", "second"),
+    [
+        (["--replay", "v1:quiet:1", "--shrink", "v1:quiet:1"], "--replay", "--shrink"),
+        (["--replay", "v1:quiet:1", "--seed", "0"], "--replay", "--seed"),
+        (["--shrink", "v1:quiet:1", "--until-failure"], "--shrink", "--until-failure"),
+        (["--list-mutants", "--replay", "v1:quiet:1"], "--list-mutants", "--replay"),
+    ],
+)
+def test_an_option_that_would_have_no_part_is_refused(
+    options: list[str], first: str, second: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(options) == 2
+    assert f"{second} has no meaning beside {first}" in capsys.readouterr().err
 
 
 def test_shrinking_what_does_not_fail_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
