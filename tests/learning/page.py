@@ -17,7 +17,9 @@ HOURS_MAX = 3.0
 RUNS_AT_ONCE = 2
 INTRODUCTION = (
     "This page is made by `python -m tests.learning.page`; the figures come from `python -m tests.learning.table` "
-    f"(`tox -e learning-table`). Each side of a row trains {SEEDS} times, with the seeds 1 to {SEEDS}, on the same "
+    "(`tox -e learning-table`), in a checkout with the package installed; the tests beside them need "
+    '`pip install -e ".[test]"` too. A part that is measured takes the place of itself alone. '
+    f"Each side of a row trains {SEEDS} times, with the seeds 1 to {SEEDS}, on the same "
     "bundled player by a complete run of its command: `python -m runtime.train`, and `mlagents-learn` 1.1.0 with the "
     "same configuration file. *Reached* is the number of agent steps at the first summary whose mean reward is at "
     "least the threshold, *final* the mean reward of the last summary, both as the progress lines tell them; a dash "

@@ -1,4 +1,7 @@
-"""`python -m tests.learning.table --json OUT [--add] [--missing] [--only ROW,...] [--seeds 1-5]`: trains every row."""
+"""`python -m tests.learning.table --json OUT [--add] [--missing] [--only ROW,...] [--seeds 1-5]`: trains every row.
+
+A part of the rows, sides or seeds is added to what OUT has; only the whole table replaces it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,10 +20,13 @@ from typing import Any
 from runtime.results import write_json_atomically
 from tests.benchmarks.facts import machine
 from tests.benchmarks.measure import NotMeasuredError
-from tests.learning.judgement import Run
+from tests.learning.judgement import SEEDS, Run
 from tests.learning.page import page
 from tests.learning.rows import Row, Side, rows
 from tests.learning.runs import measure
+
+Measure = Callable[[Row, Side, int], Run]
+"""Trains once; raises NotMeasuredError when that cannot be."""
 
 
 @dataclass(slots=True)
@@ -59,32 +65,28 @@ class Table:
         write_json_atomically(self.path, document)
 
 
-def main(argv: Sequence[str]) -> int:
-    """Trains what was asked for, two runs at a time, seed by seed."""
+def main(argv: Sequence[str], *, measured: Measure = measure) -> int:
+    """Trains what was asked for, some runs at a time, seed by seed. measured: makes one run."""
+    known = [row.name for row in rows()]
     parser = argparse.ArgumentParser(prog="python -m tests.learning.table", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="OUT", required=True, help="where the figures go")
     parser.add_argument("--page", type=Path, metavar="PAGE", help="where the page goes that is made of them")
-    parser.add_argument("--add", action="store_true", help="keep what OUT has of runs that are not made now")
+    parser.add_argument("--add", action="store_true", help="keep what OUT has of other runs, as a part always does")
     parser.add_argument("--missing", action="store_true", help="like --add, and make only runs that OUT has not")
-    parser.add_argument("--only", help=f"rows: {', '.join(row.name for row in rows())}")
+    parser.add_argument("--only", help=f"rows: {', '.join(known)}")
     parser.add_argument("--sides", help="sides, such as ours,mlagents-learn")
-    parser.add_argument("--seeds", type=_seeds, default=range(1, 6), metavar="1-5", help="a seed, or a range")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
+    parser.add_argument("--seeds", type=_seeds, default=range(1, SEEDS + 1), metavar="1-5", help="a seed, or a range")
+    parser.add_argument("--jobs", type=_jobs, default=2, help="runs at a time")
     asked = parser.parse_args(argv)
-    known = [row.name for row in rows()]
-    names = known if asked.only is None else asked.only.split(",")
-    if unknown := [name for name in names if name not in known]:
-        parser.error(f"no row {unknown[0]!r}; there are {', '.join(known)}")
-    table = _opened(asked.json, keeps=asked.add or asked.missing)
-    sides = None if asked.sides is None else set(asked.sides.split(","))
-    planned = [
-        each
-        for each in work(names, asked.seeds)
-        if (sides is None or each[1].name in sides)
-        and not (asked.missing and (each[0].name, each[1].name, each[2]) in table.runs)
-    ]
+    names = _chosen("row", asked.only, known, parser)
+    there = list(dict.fromkeys(side.name for _, side, _ in work(names, [1])))
+    sides = _chosen("side", asked.sides, there, parser)
+    planned = [each for each in work(names, asked.seeds) if each[1].name in sides]
+    table = _opened(asked.json, keeps=asked.add or asked.missing or not is_whole(planned))
+    if asked.missing:
+        planned = [each for each in planned if _key(each) not in table.runs]
     with ThreadPoolExecutor(asked.jobs) as pool:
-        for future in [pool.submit(_train, table, *each) for each in planned]:
+        for future in [pool.submit(_train, table, measured, *each) for each in planned]:
             future.result()
     table.write()
     if asked.page is not None:
@@ -101,6 +103,25 @@ def work(names: Sequence[str], seeds: Sequence[int]) -> Iterator[tuple[Row, Side
                 yield row, side, seed
 
 
+def is_whole(planned: Iterable[tuple[Row, Side, int]]) -> bool:
+    """Whether that is every side of every row with all the seeds of the table."""
+    everything = work([row.name for row in rows()], range(1, SEEDS + 1))
+    return {_key(each) for each in everything} <= {_key(each) for each in planned}
+
+
+def _key(each: tuple[Row, Side, int]) -> tuple[str, str, int]:
+    row, side, seed = each
+    return row.name, side.name, seed
+
+
+def _chosen(what: str, asked: str | None, known: Sequence[str], parser: argparse.ArgumentParser) -> Sequence[str]:
+    """The names between the commas, or all. Leaves with exit code 2 for one that is not known."""
+    names = known if asked is None else asked.split(",")
+    if unknown := [name for name in names if name not in known]:
+        parser.error(f"no {what} {unknown[0]!r}; there are {', '.join(known)}")
+    return names
+
+
 def _opened(path: Path, *, keeps: bool) -> Table:
     table = Table(path, machine(), [datetime.now(UTC).isoformat(timespec="seconds")])
     if keeps and path.exists():
@@ -110,12 +131,12 @@ def _opened(path: Path, *, keeps: bool) -> Table:
     return table
 
 
-def _train(table: Table, row: Row, side: Side, seed: int) -> None:
+def _train(table: Table, measured: Measure, row: Row, side: Side, seed: int) -> None:
     if f"{row.name}, {side.name}" in table.troubles:
         return
     began = time.monotonic()
     try:
-        run = measure(row, side, seed)
+        run = measured(row, side, seed)
     except NotMeasuredError as error:
         table.give_up(row, side, f"seed {seed}: {error}")
         told = f"not measured: {error}"
@@ -126,8 +147,23 @@ def _train(table: Table, row: Row, side: Side, seed: int) -> None:
 
 
 def _seeds(text: str) -> range:
-    first, _, last = text.partition("-")
-    return range(int(first), int(last or first) + 1)
+    first, dash, last = text.partition("-")
+    found = range(_count(first), _count(last if dash else first) + 1)
+    if not found or found.start < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no seed and no range of seeds; expected such as 3 or 1-5")
+    return found
+
+
+def _jobs(text: str) -> int:
+    jobs = _count(text)
+    if jobs < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} runs at a time; expected 1 or more")
+    return jobs
+
+
+def _count(text: str) -> int:
+    """The whole number in digits alone; 0 for anything else."""
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 if __name__ == "__main__":

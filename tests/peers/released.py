@@ -1,12 +1,15 @@
 """Where the released clients and the trainer are, and how they are run."""
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
+if TYPE_CHECKING:
+    import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDER = os.environ.get("FAKEUNITY_PEERS", "")
@@ -26,6 +29,8 @@ def absent(peer: str) -> str:
 
 def needs(peer: str) -> list[pytest.MarkDecorator]:
     """The marks of a module whose tests need this peer."""
+    import pytest  # noqa: PLC0415 - measurements run the peers too, without the packages that tests need
+
     return [pytest.mark.peers, pytest.mark.skipif(not interpreter(peer), reason=absent(peer))]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +18,7 @@ from tests.learning.judgement import Beats, FinalNotLower, Goal, Measured, Reach
 from tests.learning.page import page
 from tests.learning.rows import OURS, PEER, Row, Side, bundled, rows
 from tests.learning.runs import curves, run_of
+from tests.peers.released import ROOT
 
 LINES = """\
 [INFO] Run b: 1 player(s)
@@ -207,7 +210,69 @@ def test_work_goes_seed_by_seed_so_that_all_rows_have_something_early() -> None:
     ]
 
 
-def test_unknown_rows_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        table.main(["--json", str(tmp_path / "x.json"), "--only", "basics"])
-    assert "no row 'basics'; there are basic, balance" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--only", "basics"], "no row 'basics'; there are basic, balance"),
+        (["--sides", "nonsense"], "no side 'nonsense'; there are ours, mlagents-learn"),
+        (["--only", "walljump", "--sides", OURS], "no side 'ours'; there are curriculum, no curriculum"),
+        (["--seeds", "5-1"], "'5-1' is no seed and no range of seeds; expected such as 3 or 1-5"),
+        (["--seeds", "0"], "'0' is no seed"),
+        (["--seeds", "1-"], "'1-' is no seed"),
+        (["--seeds", "one"], "'one' is no seed"),
+        (["--jobs", "0"], "'0' runs at a time; expected 1 or more"),
+    ],
+)
+def test_what_there_is_not_is_refused_and_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: Sequence[str], told: str
+) -> None:
+    out = tmp_path / "x.json"
+    with pytest.raises(SystemExit) as left:
+        table.main(["--json", str(out), *arguments])
+    assert left.value.code == 2
+    assert told in capsys.readouterr().err
+    assert not out.exists()
+
+
+PARTS: Sequence[Sequence[str]] = (["--only", "basic"], ["--seeds", "1"], ["--sides", OURS])
+
+
+@pytest.mark.parametrize(("arguments", "kept"), [*((part, True) for part in PARTS), ([], False)])
+def test_a_part_keeps_what_was_measured_before_and_the_whole_replaces_it(
+    tmp_path: Path, arguments: Sequence[str], *, kept: bool
+) -> None:
+    def measured(row: Row, side: Side, seed: int) -> Run:
+        return Run(row=row.name, side=side.name, seed=seed, reached=7, final=0.8, steps=1, wall_s=1.0)
+
+    out = tmp_path / "learning.json"
+    before = table.Table(out, {}, ["then"])
+    (old,) = runs(OURS, (1, 0.9), row="of before")
+    for each in (old, *runs(OURS, (1, 0.9))):
+        before.keep(each)
+    assert table.main(["--json", str(out), *arguments], measured=measured) == 0
+    written = json.loads(out.read_text())
+    found = {(each["row"], each["side"], each["seed"]): each["reached"] for each in written["runs"]}
+    assert found["basic", OURS, 1] == 7
+    assert (("of before", OURS, 1) in found) is kept
+    assert (written["when"][0] == "then") is kept
+
+
+@pytest.mark.parametrize(("names", "seeds", "whole"), [(None, 5, True), (None, 4, False), (["basic"], 5, False)])
+def test_only_every_side_of_every_row_with_all_seeds_is_the_whole_table(
+    names: Sequence[str] | None, seeds: int, *, whole: bool
+) -> None:
+    planned = list(table.work(names or [each.name for each in rows()], range(1, seeds + 1)))
+    assert table.is_whole(planned) is whole
+    assert not table.is_whole([each for each in planned if each[1].name != PEER])
+
+
+def test_the_table_needs_no_package_that_only_tests_need() -> None:
+    code = (
+        "import sys, runpy; sys.modules.update(dict.fromkeys(('pytest', 'hypothesis', 'h2'))); "
+        "sys.argv = ['table', '--help']; runpy.run_module('tests.learning.table', run_name='__main__')"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "--seeds" in ran.stdout
