@@ -21,6 +21,7 @@ from runtime.reporting.hyperparameters import hyperparameter_rows
 from runtime.reporting.lines import progress_line
 from runtime.reporting.metrics import UpdateMetrics
 from runtime.reporting.player_stats import StatsBook
+from runtime.reporting.spells import Say, Spells
 from runtime.reporting.timers import Gauge, TimeBook, TimerNode, timers_document, widened
 from runtime.reporting.training_status import SavedBehavior, SavedModel, saved_models, training_status_document
 from runtime.results import ExitReason, RunSummary, write_atomically, write_json_atomically
@@ -33,16 +34,17 @@ LINES_MAX = 200
 
 
 class RunRecorder:
-    """The files of one run. `warn` takes one sentence about a file that could not be written.
+    """The files of one run. `warn` takes one sentence about a file that could not be written, `note` when it was.
 
     lessons: of each parameter that has some, its lesson now; kept up to date by the owner. times: what all actors
     measured; threads of the owner may add to it. metrics: of updates.
     """
 
-    def __init__(self, options: RecordingOptions, warn: Callable[[str], None]) -> None:
+    def __init__(self, options: RecordingOptions, warn: Say, note: Say | None = None) -> None:
         self._options = options
         self._warn = warn
-        self._warned: set[str] = set()
+        self._note = note
+        self._spells = Spells(warn, note, "the run's reports are written again")
         self._paths = RunPaths(Path(options.root))
         self._events: dict[str, EventWriter] = {}
         # A run that goes on keeps the list of what its earlier parts saved.
@@ -57,7 +59,7 @@ class RunRecorder:
         self._began_s = time.monotonic()
         self.times = TimeBook()
         self.times.add("launcher", "start of parts", seconds=self.elapsed_s())
-        self.metrics = UpdateMetrics(self._paths.metrics, warn)
+        self.metrics = UpdateMetrics(self._paths.metrics, warn, note)
         self.lessons: Mapping[str, int] = {}
 
     @property
@@ -146,10 +148,13 @@ class RunRecorder:
             # Its library takes long to load, and nobody needs it before the first summary.
             from runtime.reporting.tensorboard import EventWriter  # noqa: PLC0415
 
-            writer = EventWriter(folder, started_s=self._options.launched_at, warn=self._warn)
+            writer = EventWriter(folder, started_s=self._options.launched_at, warn=self._warn, note=self._note)
             self._events[behavior] = writer
             if settings := self._settings.get(behavior):
-                self._try(lambda: writer.add_table("Hyperparameters", hyperparameter_rows(settings), now_s=time.time()))
+                try:
+                    writer.add_table("Hyperparameters", hyperparameter_rows(settings), now_s=time.time())
+                except Exception as error:  # noqa: BLE001 - as in `_try`, but nothing will write it later
+                    self._warn(_unwritten(error))
         return self._events[behavior]
 
     def save(
@@ -195,7 +200,7 @@ class RunRecorder:
     def write_summary(self, state: ControllerState, exit_reason: ExitReason | None) -> RunSummary:
         """Write summary.json as of now; a full disk is said once, and training goes on."""
         summary = self.summary(state, exit_reason)
-        self._try(lambda: write_json_atomically(self._paths.summary, summary.to_json()))
+        self._try("summary", lambda: write_json_atomically(self._paths.summary, summary.to_json()))
         return summary
 
     def summary(self, state: ControllerState, exit_reason: ExitReason | None) -> RunSummary:
@@ -234,7 +239,7 @@ class RunRecorder:
             for name, models in self._models.items()
         }
         status = training_status_document(behaviors, versions=versions, lessons=self.lessons)
-        self._try(lambda: write_json_atomically(self._paths.training_status, status))
+        self._try("status", lambda: write_json_atomically(self._paths.training_status, status))
         root = TimerNode(total_s=self.elapsed_s(), count=1, children=self._time_tree())
         metadata = {
             "start_time_seconds": str(int(self._options.launched_at)),
@@ -244,7 +249,7 @@ class RunRecorder:
         }
         gauges = dict(self._gauges)
         timers = timers_document(root, gauges, metadata)
-        self._try(lambda: write_json_atomically(self._paths.timers, timers))
+        self._try("timers", lambda: write_json_atomically(self._paths.timers, timers))
 
     def _time_tree(self) -> dict[str, TimerNode]:
         tree = self.times.tree()
@@ -259,14 +264,17 @@ class RunRecorder:
         for writer in self._events.values():
             writer.close()
 
-    def _try(self, write: Callable[[], None]) -> None:
+    def _try(self, name: str, write: Callable[[], None]) -> None:
         try:
             write()
         except Exception as error:  # noqa: BLE001 - reports must not end a run that can still save its models
-            text = f"cannot write the run's reports: {error}"
-            if text not in self._warned:
-                self._warned.add(text)
-                self._warn(text)
+            self._spells.failed(name, _unwritten(error))
+        else:
+            self._spells.written(name)
+
+
+def _unwritten(error: Exception) -> str:
+    return f"cannot write the run's reports: {error}"
 
 
 def _worth_telling(summaries: Sequence[Summary]) -> list[Summary]:

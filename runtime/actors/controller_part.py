@@ -85,7 +85,8 @@ class ControllerPart:
         self._start = start
         self._facts: deque[object] = deque()
         self._is_handling = False
-        self._recorder = RunRecorder(start.recording, lambda text: self._report("fault", text))
+        warn, note = (lambda text: self._report("fault", text)), (lambda text: self._report("note", text))
+        self._recorder = RunRecorder(start.recording, warn, note)
         self._learning = Background("learner", host, self._recorder.times)
         self._storage = Background("storage", host, self._recorder.times)
         self._options: LearnerOptions | None = None

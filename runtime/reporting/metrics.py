@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from runtime.reporting.spells import Say, Spells
+
 COLUMNS: Final = (
     "Brain name",
     "Time to update policy",
@@ -36,13 +38,13 @@ class UpdateMetrics:
     """The metrics of all behaviors of a run.
 
     path_for: the file of a behavior. warn: takes one sentence when a file cannot be written, once; training goes on.
+    note: hears, once, when it can be again.
     All times are monotonic seconds.
     """
 
-    def __init__(self, path_for: Callable[[str], Path], warn: Callable[[str], None]) -> None:
+    def __init__(self, path_for: Callable[[str], Path], warn: Say, note: Say | None = None) -> None:
         self._path_for = path_for
-        self._warn = warn
-        self._is_failed = False
+        self._spells = Spells(warn, note, "the metrics of updates are written again")
         self._started_s: float | None = None
         self._since_s: dict[str, float] = {}
         self._updates: dict[str, _Update] = {}
@@ -70,10 +72,11 @@ class UpdateMetrics:
         try:
             _append(self._path_for(behavior), row)
         except OSError as error:
-            if not self._is_failed:
-                reason = error.strerror or str(error)
-                self._warn(f"cannot write {self._path_for(behavior)}: {reason}. Training goes on; lines are missing.")
-            self._is_failed = True
+            reason = error.strerror or str(error)
+            text = f"cannot write {self._path_for(behavior)}: {reason}. Training goes on; lines are missing."
+            self._spells.failed(behavior, text)
+        else:
+            self._spells.written(behavior)
 
 
 def _append(path: Path, row: tuple[str, ...]) -> None:

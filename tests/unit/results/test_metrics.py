@@ -62,7 +62,8 @@ def test_a_full_disk_is_said_once_and_leaves_only_whole_lines(tmp_path: Path) ->
         update(ours, begins_s=3.0)
     update(ours, begins_s=4.0)
     assert len(rows(tmp_path)) == 3
-    (warning,) = warnings
+    warning, recovered = warnings
+    assert recovered == "the metrics of updates are written again"
     assert warning.startswith(f"cannot write {tmp_path / 'Basic.csv'}: ")
     assert warning.endswith("Training goes on; lines are missing.")
 

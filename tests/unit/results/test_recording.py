@@ -97,3 +97,24 @@ def test_summaries_become_gauges_of_the_timers(tmp_path: Path) -> None:
     document = json.loads((tmp_path / "run_logs" / "timers.json").read_text())
     assert document["gauges"] == {"Basic.Policy.MyBeta.mean": {"value": 1.0, "min": 1.0, "max": 3.0, "count": 2}}
     assert set(document["children"]) == {"launcher", "TrainerController"}
+
+
+def test_each_spell_without_reports_is_said_once_and_its_end_when_all_are_written_again(tmp_path: Path) -> None:
+    said: list[str] = []
+    options = RecordingOptions(run_id="r", seed=1, root=str(tmp_path), launched_s=0.0, launched_at=1.0)
+    ours = RunRecorder(options, said.append, lambda text: said.append(f"note: {text}"))
+    logs = tmp_path / "run_logs"
+    for spell in (1, 2):
+        logs.touch()  # a file where the folder of the reports should be
+        ours.write_logs(is_final=False)
+        ours.write_logs(is_final=False)
+        logs.unlink()
+        logs.mkdir()
+        assert len(said) == 2 * spell - 1
+        for _ in range(2):
+            ours.write_logs(is_final=False)
+        for path in (*logs.iterdir(), logs):
+            path.unlink() if path.is_file() else path.rmdir()
+    assert said[0].startswith("cannot write the run's reports: ")
+    assert said[1:4:2] == ["note: the run's reports are written again"] * 2
+    assert len(said) == 4

@@ -81,8 +81,38 @@ def test_a_full_disk_is_said_once_and_leaves_only_whole_records(tmp_path: Path) 
         writer.add(3, {"a": 3.0}, now_s=3.0)
     writer.add(4, {"a": 4.0}, now_s=4.0)
     writer.close()
-    assert len(warnings) == 1
+    assert len(warnings) == 2
     assert [event.step for event in read_events(writer.path)[1:]] == [1, 4]
+
+
+def test_each_spell_without_room_is_said_once_and_so_is_its_end(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    notes: list[str] = []
+    writer = EventWriter(tmp_path, started_s=1.0, warn=warnings.append, note=notes.append)
+    for spell in (1, 2):
+        with file_size_limit(writer.path.stat().st_size + 8):
+            writer.add(1, {"a": 1.0}, now_s=1.0)
+            writer.add(2, {"a": 1.0}, now_s=1.0)
+        assert (len(warnings), len(notes)) == (spell, spell - 1)
+        writer.add(3, {"a": 1.0}, now_s=1.0)
+        writer.add(4, {"a": 1.0}, now_s=1.0)
+        assert (len(warnings), len(notes)) == (spell, spell)
+    writer.close()
+    assert notes[0] == f"TensorBoard events are written to {tmp_path} again"
+
+
+def test_a_folder_that_can_be_made_later_has_events_from_then_on(tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+    warnings: list[str] = []
+    notes: list[str] = []
+    writer = EventWriter(tmp_path / "taken", started_s=1.0, warn=warnings.append, note=notes.append)
+    writer.add(1, {"a": 1.0}, now_s=1.0)
+    (tmp_path / "taken").unlink()
+    writer.add(2, {"a": 2.0}, now_s=2.0)
+    writer.close()
+    writer.add(3, {"a": 3.0}, now_s=3.0)
+    assert [event.step for event in read_events(writer.path)] == [0, 2]
+    assert (len(warnings), len(notes)) == (1, 1)
 
 
 def test_tensorflow_is_not_imported_to_write_events(tmp_path: Path) -> None:
