@@ -57,6 +57,16 @@ def listening_socket(address: str, port: int) -> socket.socket:
 
     Connections of the past in TIME_WAIT are no obstacle, a listener is.
     """
+    listener = _bound_socket(address, port)
+    try:
+        listener.listen(16)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _bound_socket(address: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
@@ -64,7 +74,6 @@ def listening_socket(address: str, port: int) -> socket.socket:
         if family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind((address, port))
-        listener.listen(16)
         stack.pop_all()
     return listener
 
@@ -109,7 +118,9 @@ def claim_ports(ports: Sequence[int], bind: str = "") -> PortClaim | None:
 
 
 def _probe(address: str, port: int) -> None:
-    listening_socket(address, port).close()
+    # It never listens: a process that is started meanwhile holds a copy until it becomes another program, and a
+    # listener that is held so would be in the way of the one that follows.
+    _bound_socket(address, port).close()
 
 
 def _owner(port: int) -> str:

@@ -14,7 +14,7 @@ import errno
 from collections.abc import Callable
 from typing import TypeVar
 
-from runtime.errors import InternalError, PlayerDiedError, PlayerError
+from runtime.errors import InternalError, PlayerDiedError, PlayerError, PortInUseError
 from runtime.http2.unary import Call, Status
 from runtime.players.places import Place
 from runtime.players.ports import listening_socket, port_in_use, usable_addresses
@@ -25,6 +25,7 @@ from runtime.players.wire_connection import STRANGERS_BYTES_MAX, WireConnection
 MESSAGE_BYTES_UNLIMITED = -1
 
 STRANGERS_MAX = 8
+RELEASE_S = 0.5
 
 _GENERATIONS: dict[str, Generation] = {EXCHANGE_PATH: 2, EXCHANGE_PATH_GEN1: 1}
 
@@ -77,14 +78,31 @@ class ExchangeServer:
         return self._open_call is not None
 
     async def open(self) -> None:
-        """Binds the port and listens. Raises PortInUseError."""
+        """Binds the port and listens. Raises PortInUseError.
+
+        The listener of the player before may be held for a moment by a process that is being started: it is waited for.
+        """
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + RELEASE_S
+        while True:
+            try:
+                await self._listen()
+            except (PortInUseError, OSError) as error:
+                self._stop_listening()
+                if isinstance(error, PortInUseError) and loop.time() < until_s:
+                    await asyncio.sleep(RELEASE_S / 10)
+                    continue
+                await self.close(0.0)
+                raise
+            return
+
+    async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
         try:
             for address in usable_addresses(self._bind, self._port, self._place):
                 listener = await loop.create_server(self._connection, sock=listening_socket(address, self._port))
                 self._listeners.append(listener)
         except OSError as error:
-            await self.close(0.0)
             if error.errno not in {errno.EADDRINUSE, errno.EACCES}:
                 raise
             raise port_in_use(self._port, self._place, error.strerror or "") from error
@@ -143,9 +161,7 @@ class ExchangeServer:
     async def close(self, grace_s: float) -> None:
         """Stops serving. Clients that have not left after the grace are cut off."""
         self._is_closing = True
-        listeners, self._listeners = self._listeners, []
-        for listener in listeners:
-            listener.close()
+        self._stop_listening()
         for connection in tuple(self._connections):
             connection.leave()
         if self._connections:
@@ -154,6 +170,11 @@ class ExchangeServer:
         for connection in tuple(self._connections):
             connection.abort()
         self._alarm.cancel()
+
+    def _stop_listening(self) -> None:
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            listener.close()
 
     # ---- what clients do
 

@@ -2,6 +2,9 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -56,6 +59,50 @@ async def client(port: int, host: str = "127.0.0.1") -> AsyncIterator[Exchange]:
     options = (("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1))
     async with grpc.aio.insecure_channel(f"{host}:{port}", options=options) as channel:
         yield channel.unary_unary(EXCHANGE_PATH)
+
+
+def test_a_listener_that_is_about_to_go_is_waited_for() -> None:
+    async def life() -> None:
+        port = free_port()
+        with socket.create_server(("127.0.0.1", port)) as former:
+            server = ExchangeServer(PLACE, port=port)
+            opening = asyncio.create_task(server.open())
+            await asyncio.wait([opening], timeout=0.01)
+            assert not opening.done()
+            former.close()
+            await opening
+        async with client(port) as exchange:
+            call = exchange(b"hello", timeout=WAIT_S)
+            assert await server.next_call(WAIT_S) == b"hello"
+            server.answer(b"welcome")
+            assert await call == b"welcome"
+        await server.close(0.1)
+
+    run(life())
+
+
+def test_a_port_is_served_again_and_again_while_other_processes_are_started() -> None:
+    # Until it has become another program, a new process holds all that its parent has open, listeners among it.
+    async def life() -> None:
+        port, is_over = free_port(), threading.Event()
+
+        def start_processes() -> int:
+            count = 0
+            while not is_over.is_set():
+                count += subprocess.run([sys.executable, "-S", "-c", ""], check=True).returncode == 0
+            return count
+
+        starting = asyncio.create_task(asyncio.to_thread(start_processes))
+        try:
+            for _ in range(100):
+                server = ExchangeServer(PLACE, port=port)
+                await server.open()
+                await server.close(0.0)
+        finally:
+            is_over.set()
+        assert await starting > 0
+
+    run(life())
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])

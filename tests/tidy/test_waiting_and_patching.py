@@ -9,6 +9,7 @@ from tests.tidy.sources import name_of, python_files, tree_of
 
 # Files of runtime and trainers that may sleep, and why.
 SLEEPS_ALLOWED: Mapping[str, str] = {
+    "runtime/players/server.py": "nobody tells when a listener that another process holds is gone",
     "runtime/players/memory_link.py": "a bundled player that is asked to answer late, never longer than the time-out",
 }
 PATCHING = frozenset({"unittest.mock", "mock", "pytest_mock"})
