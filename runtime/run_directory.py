@@ -9,7 +9,7 @@ from typing import Final
 from runtime.errors import StorageError, UsageError
 from runtime.results import sync_folder
 from runtime.run_files import delete_ours
-from runtime.run_lock import RunLock, take_lock, this_process
+from runtime.run_lock import LOCK_NAME, RunLock, take_lock, this_process
 from runtime.settings.faults import listed, nearest, shown
 from runtime.settings.model import CheckpointSettings, RunSettings
 from runtime.settings.names import clean_name
@@ -212,6 +212,8 @@ def _prepare(root: Path, saved: CheckpointSettings, lock: RunLock) -> tuple[str,
         notes.append(f"the run id {saved.run_id} exists already; this run is {root.name}")
     if lock.stale is not None:
         notes.append(f"took over the lock of {lock.stale}, which ended without giving it back")
+    elif lock.unread:
+        notes.append(f"took over a lock that names nobody and that nobody holds; {LOCK_NAME} had: {shown(lock.unread)}")
     try:
         if saved.force:
             foreign = delete_ours(root)

@@ -19,6 +19,7 @@ from runtime.errors import StorageError, UsageError
 
 LOCK_NAME: Final = "run.lock"
 OPENINGS_MAX: Final = 16
+CONTENT_BYTES_MAX: Final = 4096
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -48,12 +49,17 @@ def this_process() -> Holder:
 
 
 class RunLock:
-    """A held lock. stale: who held it before and ended without giving it back; None when nobody did."""
+    """A held lock.
 
-    def __init__(self, path: Path, descriptor: int, stale: Holder | None) -> None:
+    stale: who held it before and ended without giving it back; None when nobody did, or the file does not tell.
+    unread: what stands in a file that does not tell.
+    """
+
+    def __init__(self, path: Path, descriptor: int, stale: Holder | None, unread: str = "") -> None:
         self._path = path
         self._descriptor: int | None = descriptor
         self.stale = stale
+        self.unread = unread
 
     def release(self) -> None:
         """Gives the lock back and removes its file; may be called twice."""
@@ -100,6 +106,7 @@ def _lock_opened(path: Path, descriptor: int, me: Holder) -> RunLock | None:
                 f"the run in {path.parent} is in use by {earlier}, another computer. "
                 f"If that run has ended, remove {path}; else choose another --run-id.",
             )
+        unread = "" if earlier else os.pread(descriptor, CONTENT_BYTES_MAX, 0).decode(errors="backslashreplace")
         text = json.dumps({"pid": me.pid, "host": me.host, "boot_id": me.boot_id})
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, text.encode(), 0)
@@ -110,7 +117,7 @@ def _lock_opened(path: Path, descriptor: int, me: Holder) -> RunLock | None:
     except UsageError:
         os.close(descriptor)
         raise
-    return RunLock(path, descriptor, earlier)
+    return RunLock(path, descriptor, earlier, unread)
 
 
 def _is_same_file(path: Path, descriptor: int) -> bool:
@@ -124,7 +131,7 @@ def _is_same_file(path: Path, descriptor: int) -> bool:
 
 def _read_holder(descriptor: int) -> Holder | None:
     try:
-        content = json.loads(os.pread(descriptor, 4096, 0))
+        content = json.loads(os.pread(descriptor, CONTENT_BYTES_MAX, 0))
         return Holder(int(content["pid"]), str(content["host"]), str(content["boot_id"]))
     except (ValueError, KeyError, TypeError):
         return None

@@ -272,6 +272,17 @@ def test_only_another_computers_lock_is_left_alone(tmp_path: Path, earlier: Hold
     assert path.read_text() == text
 
 
+def test_a_lock_that_names_nobody_is_taken_over_and_its_content_said_in_one_short_line(tmp_path: Path) -> None:
+    claim(tmp_path, "--run-id", "r").release()
+    (tmp_path / "r" / LOCK_NAME).write_bytes(b"\x1b[2J\n[INFO] fake \xff" + b"x" * 5000)
+    claimed = claim(tmp_path, "--run-id", "r", "--force")
+    (note,) = claimed.notes
+    claimed.release()
+    assert note.startswith("took over a lock that names nobody and that nobody holds; run.lock had: \\x1b[2J\\n[INFO]")
+    assert note.isprintable()
+    assert len(note) < 160
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": "x", "host": 1, "boot_id": 2}'])
 def test_a_damaged_lock_that_nobody_holds_is_taken(tmp_path: Path, text: str) -> None:
     (tmp_path / LOCK_NAME).write_text(text)
