@@ -52,7 +52,8 @@ class Fault:
             text += f"; allowed: {self.allowed}"
         if self.nearest is not None:
             text += f"; nearest: {self.nearest}"
-        return text
+        # Keys may hold anything: none may look like a line of its own.
+        return printable(text)
 
 
 class FaultsError(ConfigError):

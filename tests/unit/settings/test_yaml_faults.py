@@ -378,3 +378,11 @@ def test_any_text_made_of_yaml_gives_settings_or_faults_and_nothing_else(
         assert all("\n" not in str(fault) for fault in found.faults)
     else:
         assert found.behaviors or found.default_settings is not None
+
+
+def test_a_key_with_control_characters_makes_no_line_of_its_own(tmp_path: Path) -> None:
+    key = r"\e[2Jx\n[INFO] fake"
+    faults = faults_of(tmp_path, f'behaviors:\n  "{key}":\n    bogus: 1\n"{key}":\n  bogus: 1\n')
+    assert len(faults) == 2
+    assert all(each.isprintable() for each in faults), faults
+    assert r"\x1b[2Jx\n[INFO] fake.bogus: unknown key" in faults[0]
