@@ -263,8 +263,10 @@ def _whole(state: State, name: str) -> int:
 def _like(ours: Weight, saved: Array) -> Weight:
     """The saved numbers. Raises ValueError where they are not as many as ours, or not finite."""
     numbers = saved.astype(np.float32)
-    if numbers.shape != ours.shape or not np.isfinite(numbers).all():
-        raise ValueError(f"weights of shape {numbers.shape}, expected {ours.shape} and finite numbers")
+    if numbers.shape != ours.shape:
+        raise ValueError(f"weights of shape {numbers.shape}, expected {ours.shape}")
+    if wrong := int((~np.isfinite(numbers)).sum()):
+        raise ValueError(f"{wrong} of {numbers.size} weights are not finite, expected finite numbers")
     return numbers
 
 
