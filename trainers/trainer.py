@@ -33,6 +33,7 @@ from runtime.experience.brains import (
 from runtime.experience.columns import StepBlock
 from runtime.experience.steps import StepInfo
 from runtime.learner import BehaviorSettings, LearnerOptions, ReadDemonstrations
+from runtime.learner_rules import settings_faults
 from trainers.behavior import Behavior
 from trainers.learner import PPOLearner
 from trainers.tf_policy import TFPolicy, checkpoints_in
@@ -143,6 +144,11 @@ class PPOTrainer(Trainer):
             raise UsageError(
                 f"a PPOTrainer was given settings of trainer_type {self._settings.trainer_type!r}; expected 'ppo'. "
                 "Train that one with python -m runtime.train."
+            )
+        if faults := settings_faults(self._settings):
+            raise UsageError(
+                f"the settings of {brain.behavior_name!r} cannot be trained: {'; '.join(faults)}. "
+                "Change them in the BehaviorSettings of this PPOTrainer."
             )
         self._learner = PPOLearner(
             LearnerOptions(

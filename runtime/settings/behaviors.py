@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from runtime.learner import BehaviorSettings, PPOHyperparameters, Schedule, TrainerType
+from runtime.learner_rules import BEHAVIOR, HYPERPARAMETERS, batch_misfit, sequence_misfit
 from runtime.settings import kinds
 from runtime.settings.cloning import CLONING_TRAINERS, TRAINERS, read_cloning, read_cloning_hyperparameters
 from runtime.settings.faults import Fault, Findings, Place
@@ -89,7 +90,6 @@ def _read_behavior(
         return BehaviorSettings()
     block.refuse("self_play", f"self_play is {_NOT_YET}")
     trainer = block.take("trainer_type", kinds.choice(TRAINERS), "ppo")
-    positive = kinds.integer(at_least=1)
     plain = BehaviorSettings()
     settings = BehaviorSettings(
         trainer_type=trainer,
@@ -97,12 +97,12 @@ def _read_behavior(
         network_settings=read_network(block.child("network_settings")),
         reward_signals=read_signals(block, findings),
         init_path=block.take("init_path", kinds.optional(kinds.text("a path")), None),
-        keep_checkpoints=block.take("keep_checkpoints", positive, plain.keep_checkpoints),
-        checkpoint_interval=block.take("checkpoint_interval", positive, plain.checkpoint_interval),
+        keep_checkpoints=block.whole("keep_checkpoints", BEHAVIOR, plain.keep_checkpoints),
+        checkpoint_interval=block.whole("checkpoint_interval", BEHAVIOR, plain.checkpoint_interval),
         even_checkpoints=block.take("even_checkpoints", kinds.boolean(), plain.even_checkpoints),
-        max_steps=block.take("max_steps", positive, plain.max_steps),
-        time_horizon=block.take("time_horizon", positive, plain.time_horizon),
-        summary_freq=block.take("summary_freq", positive, plain.summary_freq),
+        max_steps=block.whole("max_steps", BEHAVIOR, plain.max_steps),
+        time_horizon=block.whole("time_horizon", BEHAVIOR, plain.time_horizon),
+        summary_freq=block.whole("summary_freq", BEHAVIOR, plain.summary_freq),
         threaded=block.take("threaded", kinds.boolean(), plain.threaded),
         behavioral_cloning=read_cloning(block, trainer, None if is_default else place, findings),
     )
@@ -115,50 +115,40 @@ def _read_behavior(
 def _read_hyperparameters(block: Section, trainer: TrainerType, owner: Place, findings: Findings) -> PPOHyperparameters:
     if trainer in CLONING_TRAINERS:
         return read_cloning_hyperparameters(block, trainer, findings)
-    positive, schedule, plain = kinds.integer(at_least=1), kinds.choice(SCHEDULES), PPOHyperparameters()
+    schedule, plain = kinds.choice(SCHEDULES), PPOHyperparameters()
     for key in _SAC_KEYS:
         block.refuse(key, f"{key} belongs to the trainer sac, which is not supported yet; remove it")
     # As in ML-Agents: the two other schedules follow the learning rate's unless they are given.
     rate_schedule = block.take("learning_rate_schedule", schedule, plain.learning_rate_schedule)
     read = PPOHyperparameters(
-        batch_size=block.take("batch_size", positive, plain.batch_size),
-        buffer_size=block.take("buffer_size", positive, plain.buffer_size),
-        learning_rate=block.take("learning_rate", kinds.number(above=0), plain.learning_rate),
+        batch_size=block.whole("batch_size", HYPERPARAMETERS, plain.batch_size),
+        buffer_size=block.whole("buffer_size", HYPERPARAMETERS, plain.buffer_size),
+        learning_rate=block.real("learning_rate", HYPERPARAMETERS, plain.learning_rate),
         learning_rate_schedule=rate_schedule,
-        beta=block.take("beta", kinds.number(at_least=0), plain.beta),
+        beta=block.real("beta", HYPERPARAMETERS, plain.beta),
         beta_schedule=block.take("beta_schedule", schedule, rate_schedule),
-        epsilon=block.take("epsilon", kinds.number(above=0), plain.epsilon),
+        epsilon=block.real("epsilon", HYPERPARAMETERS, plain.epsilon),
         epsilon_schedule=block.take("epsilon_schedule", schedule, rate_schedule),
-        lambd=block.take("lambd", kinds.number(at_least=0, at_most=1), plain.lambd),
-        num_epoch=block.take("num_epoch", positive, plain.num_epoch),
+        lambd=block.real("lambd", HYPERPARAMETERS, plain.lambd),
+        num_epoch=block.whole("num_epoch", HYPERPARAMETERS, plain.num_epoch),
         shared_critic=block.take("shared_critic", kinds.boolean(), plain.shared_critic),
     )
     block.close()
-    if read.buffer_size < read.batch_size and block.is_good("buffer_size", "batch_size"):
-        findings.add(
-            Fault(
-                place=block.place("buffer_size") or block.place("batch_size") or owner,
-                problem=f"buffer_size {read.buffer_size} is smaller than batch_size {read.batch_size}: no batch fills",
-                allowed="a buffer_size of at least batch_size",
-            ),
-        )
+    misfit = batch_misfit(read)
+    if misfit is not None and block.is_good("buffer_size", "batch_size"):
+        place = block.place("buffer_size") or block.place("batch_size") or owner
+        findings.add(Fault(place=place, problem=misfit.problem, allowed=misfit.allowed))
     return read
 
 
 def _check_sequences(settings: BehaviorSettings, block: Section, owner: Place, findings: Findings) -> None:
-    memory, batch_size = settings.network_settings.memory, settings.hyperparameters.batch_size
+    misfit = sequence_misfit(settings)
+    if misfit is None:
+        return
     network, hyper = block.child("network_settings"), block.child("hyperparameters")
     given = network.child("memory")
-    if memory is None or memory.sequence_length <= batch_size:
-        return
-    findings.add(
-        Fault(
-            place=given.place("sequence_length") or network.place("memory") or hyper.place("batch_size") or owner,
-            problem=f"sequence_length {memory.sequence_length} is larger than batch_size {batch_size}: no batch holds "
-            "a sequence",
-            allowed="a sequence_length of at most batch_size",
-        ),
-    )
+    place = given.place("sequence_length") or network.place("memory") or hyper.place("batch_size") or owner
+    findings.add(Fault(place=place, problem=misfit.problem, allowed=misfit.allowed))
 
 
 def _warn_of_oddities(settings: BehaviorSettings, horizon: Place, threaded: Place, findings: Findings) -> None:

@@ -7,9 +7,9 @@ from dataclasses import fields
 from typing import Final, TypedDict
 
 from runtime.learner import CloningSettings, PPOHyperparameters, TrainerType
+from runtime.learner_rules import CLONING, HYPERPARAMETERS
 from runtime.settings import kinds
 from runtime.settings.faults import Fault, Findings, Place
-from runtime.settings.kinds import Kind
 from runtime.settings.sections import Section
 
 TRAINERS: Final[tuple[TrainerType, ...]] = ("ppo", "offline_bc", "online_bc")
@@ -42,17 +42,16 @@ def read_cloning(
     owner: the behavior; None for `default_settings:`, where each behavior may add what to learn from.
     """
     block, plain = behavior.child("behavioral_cloning"), CloningSettings()
-    positive = kinds.integer(at_least=1)
 
-    def take(key: str, kind: Kind[int], default: int) -> int:
-        return block.take(key, kind, default) if key in cloning_keys(trainer) else default
+    def take(key: str, default: int) -> int:
+        return block.whole(key, CLONING, default) if key in cloning_keys(trainer) else default
 
     read = CloningSettings(
         demo_path=block.take("demo_path", kinds.text(_FILE), "") if trainer != "online_bc" else "",
         brain_to_imitate=block.take("brain_to_imitate", kinds.text(_BRAIN), "") if trainer == "online_bc" else "",
-        batches_per_epoch=take("batches_per_epoch", positive, plain.batches_per_epoch),
-        samples_per_update=take("samples_per_update", kinds.integer(at_least=0), plain.samples_per_update),
-        steps=take("steps", kinds.integer(at_least=0), plain.steps),
+        batches_per_epoch=take("batches_per_epoch", plain.batches_per_epoch),
+        samples_per_update=take("samples_per_update", plain.samples_per_update),
+        steps=take("steps", plain.steps),
         **(_passes(block) if trainer == "ppo" else _Passes()),
     )
     _leave(block, _ALL_CLONING, cloning_keys(trainer), trainer, findings)
@@ -75,12 +74,12 @@ def read_cloning_hyperparameters(block: Section, trainer: TrainerType, findings:
     buffer_size: of `online_bc`, the demonstrated samples that are kept, the newest ones. Values are not learned, so the
     network has one trunk, unless its weights are to be those with which PPO begins.
     """
-    positive, is_online = kinds.integer(at_least=1), trainer == "online_bc"
-    batch_size = block.take("batch_size", positive, 64)
+    is_online = trainer == "online_bc"
+    batch_size = block.whole("batch_size", HYPERPARAMETERS, 64)
     read = PPOHyperparameters(
         batch_size=batch_size,
-        buffer_size=block.take("buffer_size", positive, 10_240) if is_online else batch_size,
-        learning_rate=block.take("learning_rate", kinds.number(above=0), 3.0e-4),
+        buffer_size=block.whole("buffer_size", HYPERPARAMETERS, 10_240) if is_online else batch_size,
+        learning_rate=block.real("learning_rate", HYPERPARAMETERS, 3.0e-4),
         learning_rate_schedule=block.take("learning_rate_schedule", kinds.choice(("constant", "linear")), "constant"),
         shared_critic=block.take("shared_critic", kinds.boolean(), True),
     )
@@ -108,9 +107,8 @@ class _Passes(TypedDict, total=False):
 
 
 def _passes(block: Section) -> _Passes:
-    positive = kinds.optional(kinds.integer(at_least=1))
     return {
-        "strength": block.take("strength", kinds.number(at_least=0), 1.0),
-        "batch_size": block.take("batch_size", positive, None),
-        "num_epoch": block.take("num_epoch", positive, None),
+        "strength": block.real("strength", CLONING, 1.0),
+        "batch_size": block.take("batch_size", kinds.optional(kinds.whole(CLONING.whole["batch_size"])), None),
+        "num_epoch": block.take("num_epoch", kinds.optional(kinds.whole(CLONING.whole["num_epoch"])), None),
     }

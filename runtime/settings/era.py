@@ -8,9 +8,10 @@ it was written, so that faults are told in the words of the user's file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from runtime.learner_rules import Whole
 from runtime.settings import kinds
 from runtime.settings.cloning import CLONING_TRAINERS
 from runtime.settings.faults import Fault, Findings, Place, listed, nearest
@@ -59,6 +60,11 @@ SHIPPED: Final[Mapping[str, str]] = {
     "gamma": "0.99",
 }
 SHIPPED_CLONING: Final[Mapping[str, str]] = {**SHIPPED, "sequence_length": "32"}
+# Policy and value each had halves of a state of their own, so that time asked for more than today.
+ERA_MEMORY: Final = replace(
+    kinds.whole(Whole(at_least=4, at_most=65_536, multiple_of=4)),
+    allowed="a multiple of 4 from 4 to 65536, as in ML-Agents 0.8 to 0.15",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,8 +188,9 @@ class _Block:
         return bool(self._read(key, kinds.boolean()))
 
     def check(self, key: str, kind: kinds.Kind[int]) -> None:
-        """Notes a fault if the value of `key`, which may be needed by nobody, is none of that kind."""
-        self._read(key, kind)
+        """Notes a fault if the value of `key`, which may be needed by nobody, is none of that kind; it is gone then."""
+        if key in self._nodes and self._read(key, kind) is None:
+            del self._nodes[key]
 
     def _read(self, key: str, kind: kinds.Kind[int] | kinds.Kind[bool]) -> int | bool | None:
         if key not in self._nodes:
@@ -223,8 +230,7 @@ def _translated(entries: tuple[Entry, ...], place: Place, findings: Findings) ->
     block = _Block(entries, place, findings)
     block.refuse_unknown()
     if block.is_true("use_recurrent"):
-        # Policy and value each had halves of a state of their own.
-        block.check("memory_size", kinds.integer(at_least=4, at_most=65_536, multiple_of=4))
+        block.check("memory_size", ERA_MEMORY)
     else:
         block.check("memory_size", kinds.integer(at_least=1))
     block.check("sequence_length", kinds.integer(at_least=1))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import ipaddress
-import math
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Generic, TypeVar, cast
 
+from runtime.learner_rules import INTEGER_MAX, Real, Whole
 from runtime.settings.faults import listed
 from runtime.settings.nodes import ListNode, Node, Scalar
 
 T = TypeVar("T")
 
-INTEGER_MAX = 2**53  # the largest number up to which every JSON reader tells two neighbours apart
 DIGITS_MAX = 64
 _NUMBER = re.compile(r"[-+]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)([eE][-+]?\d{1,4})?", re.ASCII)
 _TRUE = frozenset({"true", "yes", "on"})
@@ -48,47 +47,41 @@ def _decimal_of(node: Node) -> Decimal:
     return Decimal(text.replace("_", ""))
 
 
-def integer(*, at_least: int, at_most: int = INTEGER_MAX, also: int | None = None, multiple_of: int = 1) -> Kind[int]:
+def integer(*, at_least: int, at_most: int = INTEGER_MAX, also: int | None = None) -> Kind[int]:
     """Whole numbers in a range, `1e3` and `5.0e5` included. also: one more that has a meaning of its own."""
-    noun = "an integer" if multiple_of == 1 else f"a multiple of {multiple_of}"
-    allowed = f"{noun} of at least {at_least}"
-    if at_most != INTEGER_MAX:
-        allowed = f"{noun} from {at_least} to {at_most}"
-    if also is not None:
-        allowed += f", or {also}"
+    return whole(Whole(at_least=at_least, at_most=at_most, also=also))
+
+
+def whole(rule: Whole) -> Kind[int]:
+    """The whole numbers of a rule, `1e3` and `5.0e5` included."""
 
     def parse(node: Node) -> int:
         number = _decimal_of(node)
         # Compared before it is converted: 1e9999 as an int would be ten thousand digits long.
         if not -INTEGER_MAX <= number <= INTEGER_MAX or number != number.to_integral_value():
             raise ValueError
-        whole = int(number)
-        if not ((at_least <= whole <= at_most and whole % multiple_of == 0) or whole == also):
+        if not rule.admits(int(number)):
             raise ValueError
-        return whole
+        return int(number)
 
-    return Kind(allowed, parse)
+    return Kind(rule.allowed, parse)
 
 
 def number(*, above: float | None = None, at_least: float | None = None, at_most: float | None = None) -> Kind[float]:
     """Finite numbers in a range."""
-    limits = (("above", above), ("of at least", at_least), ("of at most", at_most))
-    allowed = "a finite number " + " and ".join(f"{word} {bound:g}" for word, bound in limits if bound is not None)
-    allowed = allowed.strip()
+    return real(Real(above=above, at_least=at_least, at_most=at_most))
+
+
+def real(rule: Real) -> Kind[float]:
+    """The finite numbers of a rule."""
 
     def parse(node: Node) -> float:
         value = float(_decimal_of(node))
-        if not math.isfinite(value):
-            raise ValueError
-        if above is not None and not value > above:
-            raise ValueError
-        if at_least is not None and not value >= at_least:
-            raise ValueError
-        if at_most is not None and not value <= at_most:
+        if not rule.admits(value):
             raise ValueError
         return value
 
-    return Kind(allowed, parse)
+    return Kind(rule.allowed, parse)
 
 
 def boolean() -> Kind[bool]:

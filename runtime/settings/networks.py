@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from runtime.learner import MemorySettings, NetworkSettings
+from runtime.learner_rules import MEMORY, NETWORK
 from runtime.settings import kinds
 from runtime.settings.sections import Section
 
@@ -16,8 +17,8 @@ def read_network(block: Section) -> NetworkSettings:
     plain = NetworkSettings()
     read = NetworkSettings(
         normalize=block.take("normalize", kinds.boolean(), plain.normalize),
-        hidden_units=block.take("hidden_units", kinds.integer(at_least=1, at_most=65_536), plain.hidden_units),
-        num_layers=block.take("num_layers", kinds.integer(at_least=1, at_most=64), plain.num_layers),
+        hidden_units=block.whole("hidden_units", NETWORK, plain.hidden_units),
+        num_layers=block.whole("num_layers", NETWORK, plain.num_layers),
         vis_encode_type=block.take("vis_encode_type", kinds.choice(ENCODERS), plain.vis_encode_type),
         goal_conditioning_type=block.take(
             "goal_conditioning_type",
@@ -34,10 +35,8 @@ def read_network(block: Section) -> NetworkSettings:
 def _read_memory(network: Section) -> MemorySettings | None:
     memory, plain = network.child("memory"), MemorySettings()
     read = MemorySettings(
-        memory_size=memory.take(
-            "memory_size", kinds.integer(at_least=2, at_most=65_536, multiple_of=2), plain.memory_size
-        ),
-        sequence_length=memory.take("sequence_length", kinds.integer(at_least=1), plain.sequence_length),
+        memory_size=memory.whole("memory_size", MEMORY, plain.memory_size),
+        sequence_length=memory.whole("sequence_length", MEMORY, plain.sequence_length),
     )
     memory.close()
     return None if network.is_null("memory") else read

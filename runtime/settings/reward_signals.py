@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from runtime.learner import CuriositySettings, RewardSignalSettings
+from runtime.learner_rules import CURIOSITY, SIGNAL, WIDTH
 from runtime.settings import kinds
 from runtime.settings.faults import Fault, Findings
 from runtime.settings.networks import read_network
@@ -55,7 +56,7 @@ def _read_curiosity(signal: Section, findings: Findings) -> RewardSignalSettings
     gamma, strength = _stream(signal)
     network = read_network(signal.child("network_settings"))
     # The name that hidden_units had before; as in ML-Agents it counts where both are given.
-    size = signal.take("encoding_size", kinds.optional(kinds.integer(at_least=1, at_most=65_536)), None)
+    size = signal.take("encoding_size", kinds.optional(kinds.whole(WIDTH)), None)
     given = signal.child("network_settings")
     for key, says_nothing in (("normalize", network.normalize is False), ("memory", network.memory is None)):
         if not says_nothing:
@@ -66,7 +67,7 @@ def _read_curiosity(signal: Section, findings: Findings) -> RewardSignalSettings
     read = CuriositySettings(
         gamma=gamma,
         strength=strength,
-        learning_rate=signal.take("learning_rate", kinds.number(above=0), plain.learning_rate),
+        learning_rate=signal.real("learning_rate", CURIOSITY, plain.learning_rate),
         network_settings=replace(network, hidden_units=size or network.hidden_units, memory=None, normalize=False),
     )
     signal.close()
@@ -76,8 +77,8 @@ def _read_curiosity(signal: Section, findings: Findings) -> RewardSignalSettings
 def _stream(signal: Section) -> tuple[float, float]:
     """Its `gamma` and `strength`."""
     plain = RewardSignalSettings()
-    gamma = signal.take("gamma", kinds.number(at_least=0, at_most=1), plain.gamma)
-    return gamma, signal.take("strength", kinds.number(), plain.strength)
+    gamma = signal.real("gamma", SIGNAL, plain.gamma)
+    return gamma, signal.real("strength", SIGNAL, plain.strength)
 
 
 _READERS: Final[Mapping[str, Callable[[Section, Findings], RewardSignalSettings]]] = MappingProxyType(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from runtime.learner_rules import BlockRules
 from runtime.settings.faults import Fault, Findings, Place, listed, nearest
-from runtime.settings.kinds import Kind
+from runtime.settings.kinds import Kind, real, whole
 from runtime.settings.nodes import MapNode, Node, Scalar, described
 
 T = TypeVar("T")
@@ -38,6 +39,14 @@ class Section:
                 self._refused.add(key)
                 self._findings.add(_not_allowed(node, layer.keys[key], kind.allowed))
         return value
+
+    def whole(self, key: str, rules: BlockRules, default: int) -> int:
+        """The whole number of `key`, by its rule."""
+        return self.take(key, whole(rules.whole[key]), default)
+
+    def real(self, key: str, rules: BlockRules, default: float) -> float:
+        """The number of `key`, by its rule."""
+        return self.take(key, real(rules.real[key]), default)
 
     def place(self, key: str) -> Place | None:
         """Where the value of `key` that counts was written; None when it was not."""

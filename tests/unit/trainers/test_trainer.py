@@ -23,7 +23,7 @@ from runtime.experience.brains import (
     TerminalRows,
 )
 from runtime.experience.steps import StepInfo
-from runtime.learner import BehaviorSettings
+from runtime.learner import BehaviorSettings, MemorySettings
 from runtime.messages import PolicyUpdate
 from tests.support.experience_streams import small_brain, small_learner, small_settings
 from trainers.tf_policy import STEPS_MAX
@@ -250,6 +250,36 @@ def test_misuse_is_refused_with_what_to_do() -> None:
         PPOTrainer(BRAIN, settings(), load=True)
     with pytest.raises(UsageError, match="expected 'ppo'"):
         PPOTrainer(BRAIN, replace(settings(), trainer_type="offline_bc"))
+
+
+@pytest.mark.parametrize(
+    ("hyper", "memory", "told"),
+    [
+        ({}, (7, 8), "network_settings.memory.memory_size: 7 is not allowed; allowed: a multiple of 2 from 2 to 65536"),
+        ({}, (0, 8), "network_settings.memory.memory_size: 0 is not allowed; allowed: a multiple of 2 from 2 to 65536"),
+        ({}, (8, 0), "memory.sequence_length: 0 is not allowed; allowed: an integer of at least 1"),
+        ({}, (8, 17), "sequence_length 17 is larger than batch_size 16: no batch holds a sequence"),
+        ({"batch_size": 65}, None, "buffer_size 64 is smaller than batch_size 65: no batch fills"),
+        ({"batch_size": 0}, None, "hyperparameters.batch_size: 0 is not allowed; allowed: an integer of at least 1"),
+        ({"batch_size": 12.7}, None, "hyperparameters.batch_size: 12.7 is not allowed"),
+        ({"num_epoch": 0}, None, "hyperparameters.num_epoch: 0 is not allowed"),
+        ({"learning_rate": -1.0}, None, "learning_rate: -1.0 is not allowed; allowed: a finite number above 0"),
+        ({"lambd": float("nan")}, None, "hyperparameters.lambd: nan is not allowed"),
+    ],
+)
+def test_c23_c37_settings_made_in_code_are_refused_as_those_of_a_file(
+    hyper: Mapping[str, object], memory: tuple[int, int] | None, told: str
+) -> None:
+    plain = settings()
+    remembers = None if memory is None else MemorySettings(memory_size=memory[0], sequence_length=memory[1])
+    wrong = replace(
+        plain,
+        hyperparameters=replace(plain.hyperparameters, **hyper),  # type: ignore[arg-type] # that is the point
+        network_settings=replace(plain.network_settings, memory=remembers),
+    )
+    with pytest.raises(UsageError) as caught:
+        PPOTrainer(BRAIN, wrong)
+    assert told in str(caught.value)
 
 
 def test_actions_of_somebody_else_are_refused_and_nothing_of_them_is_kept() -> None:
