@@ -6,10 +6,12 @@ facts through `Host.post`. This module never imports a learning library: the lea
 
 from __future__ import annotations
 
+import atexit
 import logging
 import queue
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -34,6 +36,7 @@ from runtime.results import ExitReason
 logger = logging.getLogger(__name__)
 
 IDLE_CHECK_ENV_STEPS = 1000
+LEAVE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class Background:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+        _working.add(self)
 
     def submit(self, what: str, job: Callable[[], object], done: Callable[[object, float], None]) -> None:
         """Run `job`, known to the timers as `what`.
@@ -65,6 +69,11 @@ class Background:
         """No more jobs; the one that runs is not waited for."""
         self._jobs.put(None)
 
+    def await_end(self, timeout_s: float) -> None:
+        """No more jobs; wait for the one that runs."""
+        self.end()
+        self._thread.join(timeout_s)
+
     def _run(self) -> None:
         while (entry := self._jobs.get()) is not None:
             began_s = time.monotonic()
@@ -75,6 +84,21 @@ class Background:
             took_s = time.monotonic() - began_s
             self._times.add(self._name, entry.what, seconds=took_s)
             self._host.post(lambda e=entry, r=result, t=took_s: e.done(r, t))  # type: ignore[misc]
+
+
+# Those of this process, for its end.
+_working: weakref.WeakSet[Background] = weakref.WeakSet()
+
+
+@atexit.register
+def _await_jobs() -> None:
+    """Let jobs end before the interpreter does: one that is cut off in native code takes the process down with it.
+
+    This concerns programs in which a run was inline; processes of parts, and the command, leave without clean-up.
+    """
+    until_s = time.monotonic() + LEAVE_S
+    for each in list(_working):
+        each.await_end(max(0.0, until_s - time.monotonic()))
 
 
 class ControllerPart:
