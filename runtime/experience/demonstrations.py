@@ -103,28 +103,28 @@ def demonstrated_steps(demonstration: Demonstration, alignment: ActionAlignment 
     )
 
 
-def spec_differences(recorded: BrainParameters, brain: BrainParameters) -> tuple[str, ...]:
+def spec_differences(recorded: BrainParameters, brain: BrainParameters, *, other: str = "the brain") -> tuple[str, ...]:
     """How a file's brain differs from the brain that is to learn from it, a sentence per field; empty if it fits.
 
-    Names do not count, nor whether images come as bytes.
+    other: what has `brain`, as it is called there. Names do not count, nor whether images come as bytes.
     """
     ours, theirs = brain.observation_specs, recorded.observation_specs
     found = []
     if len(theirs) != len(ours):
         found.append(
-            f"{len(theirs)} observations of {[e.shape for e in theirs]}, the brain has {[e.shape for e in ours]}"
+            f"{len(theirs)} observations of {[e.shape for e in theirs]}, {other} has {[e.shape for e in ours]}"
         )
     for index, (there, here) in enumerate(zip(theirs, ours, strict=False)):
         if there.shape != here.shape:
-            found.append(f"observation {index} ({there.name!r}) of shape {there.shape}, the brain has {here.shape}")
+            found.append(f"observation {index} ({there.name!r}) of shape {there.shape}, {other} has {here.shape}")
         elif there.observation_type != here.observation_type:
             found.append(
                 f"observation {index} ({there.name!r}) of type {there.observation_type}, "
-                f"the brain has type {here.observation_type}"
+                f"{other} has type {here.observation_type}"
             )
     there_acts, here_acts = recorded.action_spec, brain.action_spec
     if there_acts.continuous_size != here_acts.continuous_size:
-        found.append(f"{there_acts.continuous_size} continuous actions, the brain has {here_acts.continuous_size}")
+        found.append(f"{there_acts.continuous_size} continuous actions, {other} has {here_acts.continuous_size}")
     if there_acts.discrete_branches != here_acts.discrete_branches:
-        found.append(f"branches of {there_acts.discrete_branches}, the brain has {here_acts.discrete_branches}")
+        found.append(f"branches of {there_acts.discrete_branches}, {other} has {here_acts.discrete_branches}")
     return tuple(found)

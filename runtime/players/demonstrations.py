@@ -69,7 +69,7 @@ def read_demonstrations(
         found.append(
             read_demonstration(file, accepts_unfinished=accepts_unfinished, decoded_bytes_max=decoded_bytes_max)
         )
-        differences = spec_differences(found[-1].brain, found[0].brain)
+        differences = spec_differences(found[-1].brain, found[0].brain, other=files[0].name)
         if differences:
             raise DemonstrationError(f"{file} does not fit {files[0]}: {'; '.join(differences)}.")
     return tuple(found)

@@ -304,7 +304,8 @@ def test_a_folder_is_all_its_files_if_they_fit(tmp_path: Path) -> None:
     assert [len(each) for each in read_demonstrations(tmp_path)] == [3, 2]
     record_two_episodes(tmp_path / "c", 2)
     with pytest.raises(
-        DemonstrationError, match=r"c\.demo does not fit .*a\.demo: 2 observations .*branches of \(3, 2\)"
+        DemonstrationError,
+        match=r"c\.demo does not fit .*a\.demo: 2 observations .*, a\.demo has .*branches of \(3, 2\), a\.demo has",
     ):
         read_demonstrations(tmp_path)
 
