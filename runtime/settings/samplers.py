@@ -25,7 +25,7 @@ _ARGUMENTS: Final = {
 
 def read_sampler_file(path: Path, findings: Findings) -> MapNode:
     """The file as blocks of today: `environment_parameters:`, and the interval under `runtime:`."""
-    root = read_file(path)
+    root = read_file(path, advice="check the path after --sampler, or leave --sampler out")
     section = Section([root], findings)
     section.take(INTERVAL, kinds.integer(at_least=1), 1)
     interval = root.entries.get(INTERVAL)
@@ -34,6 +34,8 @@ def read_sampler_file(path: Path, findings: Findings) -> MapNode:
         allowed = "a number of env steps after which all parameters are drawn anew"
         findings.add(Fault(place=place, problem="is missing", allowed=allowed))
         interval = Scalar(place, "1")
+    elif not section.is_good(INTERVAL):
+        interval = Scalar(root.keys[INTERVAL], "1")  # The fault is told: nobody reads the value again.
     entries: dict[str, Node] = {}
     for name, node in root.entries.items():
         if name != INTERVAL:

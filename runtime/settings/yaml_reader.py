@@ -33,14 +33,17 @@ _PLAIN_TAGS = frozenset(_CORE + name for name in ("null", "bool", "int", "float"
 _MERGE = _CORE + "merge"
 
 
-def read_file(path: Path) -> MapNode:
-    """The blocks of a YAML file. Raises FaultsError, all faults at once."""
+def read_file(path: Path, *, advice: str = "check the path") -> MapNode:
+    """The blocks of a YAML file. Raises FaultsError, all faults at once.
+
+    advice: for who names a file that is not there.
+    """
     place = Place(str(path), 0, "")
     try:
         with path.open("rb") as file:
             raw = file.read(BYTES_MAX + 1)
     except FileNotFoundError:
-        refuse(place, "there is no such file; check the path, or leave CONFIG out to train without one")
+        refuse(place, f"there is no such file; {advice}")
     except IsADirectoryError:
         refuse(place, "this is a folder; give the path of a YAML file")
     except (OSError, ValueError) as error:

@@ -243,6 +243,16 @@ def test_a_mistake_in_a_sampler_file_is_told_with_its_place(tmp_path: Path, old:
     assert any(each.startswith(fault) for each in faults), faults
 
 
+def test_a_wrong_interval_is_told_once(tmp_path: Path) -> None:
+    faults = faults_of(tmp_path, SHIPPED, "--sampler", samplers(tmp_path, SAMPLERS.replace("5000", "0")))
+    assert len(faults) == 1
+
+
+def test_a_sampler_file_that_is_not_there_is_told_with_its_own_advice(tmp_path: Path) -> None:
+    (fault,) = faults_of(tmp_path, SHIPPED, "--sampler", str(tmp_path / "no.yaml"))
+    assert fault.endswith("there is no such file; check the path after --sampler, or leave --sampler out")
+
+
 def test_a_converted_file_takes_lessons_and_samplers_along(tmp_path: Path) -> None:
     old = tmp_path / "old.yaml"
     old.write_text(SHIPPED)
