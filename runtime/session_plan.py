@@ -26,7 +26,6 @@ from runtime.settings.model import (
     ConstantParameter,
     CurriculumParameter,
     Editor,
-    EngineSettings,
     Executable,
     FakeScene,
     GaussianSampler,
@@ -156,7 +155,8 @@ def player_factory_for(launch: Launch, marker: str) -> UnityPlayerFactory | Memo
         width=settings.engine.width,
         height=settings.engine.height,
         quality_level=settings.engine.quality_level,
-        time_scale=_time_scale(settings),
+        time_scale=settings.engine.time_scale,
+        normal_speed=settings.engine.time_scale if settings.is_slow else 1.0,
         target_frame_rate=settings.engine.target_frame_rate,
         capture_frame_rate=settings.engine.capture_frame_rate,
     )
@@ -184,12 +184,6 @@ def player_factory_for(launch: Launch, marker: str) -> UnityPlayerFactory | Memo
         port_arguments=PORT_WORDS if env.port_argument == "both" else (f"--{env.port_argument}",),
         extras=extras,
     )
-
-
-def _time_scale(settings: RunSettings) -> float:
-    """How fast time goes in the players; the speed of people if `--slow` asks for it and nobody for another."""
-    asked = settings.engine.time_scale
-    return 1.0 if settings.is_slow and asked == EngineSettings().time_scale else asked
 
 
 def recording(settings: RunSettings, first_incarnation: int = 0) -> RecordTo | None:

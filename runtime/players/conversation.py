@@ -150,7 +150,7 @@ class Conversation:
         return replace(reply, stats=self.side_channels.take_stats())
 
     def _reset_order(self, parameters: Mapping[str, ParameterValue], *, train_mode: bool) -> bytes:
-        settings = self._engine if train_mode else replace(self._engine, time_scale=1.0)
+        settings = self._engine if train_mode else replace(self._engine, time_scale=self._engine.normal_speed)
         changes = engine_configuration(settings) if settings.time_scale != self._speed else b""
         order = self._met().reset_order(
             parameters, train_mode=train_mode, side_channel=changes + self.side_channels.take_outgoing()

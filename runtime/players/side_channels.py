@@ -28,12 +28,16 @@ _FLOAT = struct.Struct("<f")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
-    """How a Unity engine is to run. Sizes in pixels; time_scale in game seconds per second; -1: no frame rate limit."""
+    """How a Unity engine is to run. Sizes in pixels; time_scale in game seconds per second; -1: no frame rate limit.
+
+    normal_speed: the time scale after a reset without training mode.
+    """
 
     width: int = 84
     height: int = 84
     quality_level: int = 5
     time_scale: float = 20.0
+    normal_speed: float = 1.0
     target_frame_rate: int = -1
     capture_frame_rate: int = 60
 

@@ -198,8 +198,11 @@ def _check_environment(read: EnvironmentSettings, block: Section, findings: Find
         findings.add(Fault(place=block.place("base_port") or place, problem=problem))
 
 
-def read_engine(block: Section) -> EngineSettings:
-    """The block `engine_settings:`; its two keys about graphics are read with the environment."""
+def read_engine(block: Section, *, is_slow: bool) -> EngineSettings:
+    """The block `engine_settings:`; its two keys about graphics are read with the environment.
+
+    is_slow: time goes as fast as for people, unless another speed than the usual one of training is asked for.
+    """
     plain, positive = EngineSettings(), kinds.integer(at_least=1, at_most=2**31 - 1)
     block.ignore("no_graphics")
     block.ignore("no_graphics_monitor")
@@ -220,7 +223,7 @@ def read_engine(block: Section) -> EngineSettings:
         ),
     )
     block.close()
-    return read
+    return replace(read, time_scale=1.0) if is_slow and read.time_scale == plain.time_scale else read
 
 
 def read_checkpoints(block: Section, default_run_id: str, findings: Findings) -> CheckpointSettings:

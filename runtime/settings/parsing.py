@@ -31,6 +31,7 @@ from runtime.settings.samplers import read_sampler_file, with_samplers
 from runtime.settings.sections import Section
 from runtime.settings.yaml_reader import read_file
 
+CONFIG_ADVICE = "check the path, or leave CONFIG out to train without one"
 DEFAULT_SCENE = "basic"
 DEFAULT_RUN_ID = "ppo"
 
@@ -49,7 +50,7 @@ def parse_run_settings(
     era: EraBehaviors | None = None
     if command.config is not None:
         config, scene = command.config, None
-        file = read_file(Path(flags.path(config))) if file is None else file
+        file = read_file(Path(flags.path(config)), advice=CONFIG_ADVICE) if file is None else file
         form = format_of(file)
         command = old_words(command, form, findings)
         if form == "era":
@@ -123,7 +124,7 @@ def _read(
         behaviors=behaviors,
         default_settings=default_settings,
         environment=environment,
-        engine=read_engine(root.child("engine_settings")),
+        engine=read_engine(root.child("engine_settings"), is_slow=ours.slow),
         checkpoints=read_checkpoints(root.child("checkpoint_settings"), scene or DEFAULT_RUN_ID, findings),
         environment_parameters=read_parameters(root, findings),
         collection=ours.collection,

@@ -75,9 +75,9 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
     return asyncio.run(asyncio.wait_for(work, 30.0))
 
 
-def link_to(tape: Tape, limits: LinkLimits = LIMITS) -> MemoryPlayerLink:
+def link_to(tape: Tape, limits: LinkLimits = LIMITS, *, engine: EngineSettings | None = None) -> MemoryPlayerLink:
     ours = assignment(6, incarnation=1, seed=77, port=0)
-    talk = Conversation(ours, EngineSettings(), num_areas=2)
+    talk = Conversation(ours, engine or EngineSettings(), num_areas=2)
     return MemoryPlayerLink(ours, limits, conversation=talk, open_player=lambda: tape)
 
 
@@ -119,6 +119,22 @@ def test_engine_settings_are_sent_again_only_when_the_speed_changes() -> None:
     run(life())
     sent = [each.unity_input.rl_input.side_channel for each in tape.heard[1:4]]
     assert sent == [engine_configuration(EngineSettings()), b"", engine_configuration(EngineSettings(time_scale=1.0))]
+
+
+def test_a_speed_that_was_asked_for_holds_outside_of_training_mode_too() -> None:
+    tape, engine = Tape(FIRST, FIRST), EngineSettings(time_scale=3.0, normal_speed=3.0)
+    link = link_to(tape, engine=engine)
+
+    async def life() -> None:
+        await link.start()
+        for _ in range(2):
+            await link.reset({}, train_mode=False)
+        await link.close()
+
+    run(life())
+    sent = [each.unity_input.rl_input.side_channel for each in tape.heard[1:3]]
+    assert sent == [engine_configuration(engine), b""]
+    assert engine_configuration(engine) == engine_configuration(EngineSettings(time_scale=3.0))
 
 
 def test_statistics_of_the_player_come_with_its_reply() -> None:

@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from runtime.learner import Learner, LearnerOptions
 from runtime.players.factories import MemoryPlayerFactory
 from runtime.run_directory import RunPaths
 from runtime.session_plan import Launch, controller_start, player_factory_for
+from runtime.settings.writing import to_yaml
 from tests.support.settings import BASE, parse_text
 
 
@@ -47,6 +49,10 @@ def test_slow_players_are_told_so(
     factory = player_factory_for(plan, "marker")
     assert isinstance(factory, MemoryPlayerFactory)
     assert factory.engine.time_scale == time_scale
+    # What the player hears at a reset outside of training mode is what the file says.
+    assert train_mode or factory.engine.normal_speed == time_scale
+    written = parse_text(tmp_path, to_yaml(plan.settings)).engine.time_scale
+    assert yaml.safe_load(to_yaml(plan.settings))["engine_settings"]["time_scale"] == written == time_scale
     assert controller_start(plan, workers=1).options.train_mode is train_mode
 
 
