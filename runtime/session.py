@@ -232,6 +232,10 @@ class TrainingSession:
             cause = f"the Supervisor has said nothing for {silent_s:.0f} s"
         return self._lost_status(cause) if cause else None
 
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about what was lost beside the run's parts, and replaced, as heard by `poll`; each one once."""
+        return () if self._system is None else self._system.warnings()
+
     def _lost_status(self, cause: str) -> Status:
         text = f"{cause}; the last save, if there is one, stands for --resume"
         last = self._last or _no_status(self._the_directory.run_id)

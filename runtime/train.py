@@ -200,6 +200,9 @@ class Training:
         """Follow the run to its end; None when it was left in a hurry."""
         while True:
             status = self._session.poll(POLL_S)
+            for text in self._session.warnings():
+                self._faults.append(text)
+                self._console.warning(text)
             if status is not None:
                 self._print_lines(status)
                 if status.exit_reason:

@@ -71,6 +71,10 @@ class InlineSystem:
         """As in `RunSystem`."""
         self._inbox.put(lambda: self._deliver(SUPERVISOR, request, None))
 
+    def warnings(self) -> tuple[str, ...]:
+        """As in `RunSystem`; nothing of this system can be lost alone."""
+        return ()
+
     def lost(self) -> str:
         """As in `RunSystem`."""
         return self._failure or ("" if self._thread.is_alive() else "the run's thread has ended")

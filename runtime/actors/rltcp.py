@@ -68,6 +68,11 @@ class RunAdmin(MultiProcAdmin):  # type: ignore[misc,unused-ignore]
         super().__init__(RLTransport(endpoint), endpoint.admin, capabilities, log_defs, factory)
         self.logDefs = log_defs  # the name under which Thespian looks for it when it restarts a logger
 
+    def h_LoggerConnected(self, envelope: Any) -> bool:  # noqa: N802
+        """Log through the logger that is there now; the stock admin would keep the way through the one before it."""
+        self._reset_logging()
+        return bool(super().h_LoggerConnected(envelope))
+
     def childDied(self) -> bool:  # noqa: N802
         """Tell who asked for an actor that its process ended while starting; the stock admin leaves them waiting."""
         unborn = [
@@ -124,6 +129,8 @@ class ActorSystemBase(StockTCPBase):  # type: ignore[misc,unused-ignore]
         settings = settings or new_settings("actors")
         deadline = time.monotonic() + start_s_max
         self.mpcontext = ProcessFactory(settings)
+        self.loggers = 0
+        """How many loggers the admin has had: it says so to who started it, at the start and after each loss of one."""
         listener = _admin_listener(system.capabilities.get("Admin Port", 0))
         with listener:
             system.capabilities.update(_capabilities(listener.getsockname()[1]))
@@ -137,6 +144,13 @@ class ActorSystemBase(StockTCPBase):  # type: ignore[misc,unused-ignore]
         except BaseException:
             self.abandon()
             raise
+
+    def _run_transport(self, *arguments: Any, **options: Any) -> Any:
+        """As Thespian's, which hides what the admin says of itself from those who wait for answers."""
+        received = super()._run_transport(*arguments, **options)
+        if isinstance(received, ReceiveEnvelope) and isinstance(received.message, EndpointConnected):
+            self.loggers += 1
+        return received
 
     def _start_admin(self, listener: socket.socket, capabilities: dict[str, Any], log_defs: Any) -> RunProcess:
         settings = self.mpcontext.settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from runtime.actors.composition import RunPlan
 from runtime.actors.hosted_part import Introduction, Join, PartActor, PartContext
@@ -13,6 +13,10 @@ from runtime.actors.hosting import Start
 from runtime.actors.system import SystemHandle
 from runtime.decisions.effects import CONTROLLER, SUPERVISOR, Role
 from runtime.messages import Status, StatusRequest, StopRequest
+
+LOGGER_LOST: Final = (
+    "the logger of the actor system was lost and is started again; run_logs/actors.log may miss lines. The run goes on."
+)
 
 
 class RunSystem(Protocol):
@@ -27,6 +31,9 @@ class RunSystem(Protocol):
     def lost(self) -> str:
         """Why the system cannot go on (the Supervisor or the actor system is gone); empty while it can."""
 
+    def warnings(self) -> tuple[str, ...]:
+        """What was lost and replaced without harm since the last call; heard while `status` waits."""
+
     def close(self, deadline_s: float) -> None:
         """End everything; nothing is left running afterwards."""
 
@@ -38,6 +45,7 @@ class ProcessSystem:
         self._handle = handle
         self._run = plan.run
         self._request = 0
+        self._told_loggers = 0
         context = PartContext(role=SUPERVISOR, generation=0, plan=plan)
         self._child = handle.create(PartActor, Start(role="Supervisor", context=context))
         self._supervisor: Any = self._child.address  # an untyped ActorAddress
@@ -66,6 +74,12 @@ class ProcessSystem:
         if not self._handle.is_alive():
             return "the actor system's admin process has ended"
         return "the Supervisor's process has ended" if self._handle.has_ended(self._child) else ""
+
+    def warnings(self) -> tuple[str, ...]:
+        """As in `RunSystem`."""
+        new = self._handle.lost_loggers - self._told_loggers
+        self._told_loggers += new
+        return (LOGGER_LOST,) * new
 
     def join(self) -> None:
         """Take the TrainerController's place: its messages come to `listen`."""

@@ -104,6 +104,11 @@ class SystemHandle(_Talk):
         """A descriptor that becomes readable when the admin has ended: the actor system is lost then."""
         return self._base.admin_process.sentinel
 
+    @property
+    def lost_loggers(self) -> int:
+        """How many loggers have ended and been replaced by the admin, as far as was heard while waiting for answers."""
+        return max(0, self._base.loggers - 1)
+
     def is_alive(self) -> bool:
         """Whether the admin runs; without it nothing of the system stays."""
         return not self._is_closed and self._base.admin_process.is_alive()

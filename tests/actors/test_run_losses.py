@@ -1,5 +1,6 @@
 """What a run cannot live without ends it, with exit code 4 or 3, its last save intact and nothing left behind."""
 
+import signal
 import time
 from pathlib import Path
 
@@ -104,3 +105,27 @@ def test_workers_that_die_again_and_again_end_the_run(tmp_path: Path) -> None:
         assert "EnvWorker 1 was lost" in run.text
         assert "all 1 restarts are spent (--max-lifetime-restarts)" in run.text
         assert run.summary()["workers"]["1"] == 1  # the second one was denied
+
+
+def test_a_killed_logger_is_said_and_replaced_while_the_run_goes_on(tmp_path: Path) -> None:
+    with short_run(tmp_path, max_steps=1_000_000) as run:
+        assert run.until(run.checkpoints, STARTS_S_MAX), run.text
+        for kill in (1, 2):
+            (logger,) = loggers_of(run)
+            killed_s = time.monotonic()
+            logger.kill()
+            said = run.wait_for(lambda text: "logger of the actor system was lost" in text, 5.0, after_s=killed_s)
+            assert said is not None, run.text
+            assert said.text.startswith("[WARNING] ")
+            assert run.text.count("logger of the actor system was lost") == kill
+        seen = len(run.lines)
+        assert run.until(lambda: any("Step: " in line.text for line in list(run.lines)[seen:]), 20.0), run.text
+        run.signal(signal.SIGINT)
+        assert run.wait(60.0) == 130, run.text
+        assert run.nothing_left(1.0) == ""
+        # The admin's last record reaches the file although it has lost the logger that it began with.
+        assert "Actor System shutdown" in (run.results / "run_logs" / "actors.log").read_text()
+
+
+def loggers_of(run: TrainingRun) -> list[psutil.Process]:
+    return [each for each in run.family() if "".join(each.cmdline()[:1]).startswith("logger ")]
