@@ -22,7 +22,9 @@ import os
 import pickle
 import secrets
 import socket
+import sys
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -169,6 +171,11 @@ class RLTransport(TCPTransport):  # type: ignore[misc,unused-ignore]
         self._openSockets = {}
         super().close()
         _close(listener)
+
+    def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        """Close; not while the interpreter ends: modules that it takes are gone then, and the system closes all."""
+        if not is_ending():
+            self.close()
 
     # ---- sending
 

@@ -1,5 +1,6 @@
 """A peer without the key gets nothing executed, nothing buffered, and its connection closed."""
 
+import contextlib
 import os
 import pickle
 import socket
@@ -9,7 +10,7 @@ import pytest
 
 from runtime.actors.frames import FrameKind, FrameSeal
 from runtime.actors.system import SystemHandle
-from tests.actors.samples import Parent
+from tests.actors.samples import Echo, Parent
 from tests.actors.steps import ANSWER_S, is_closed_by_peer, listening_ports, started
 
 CLOSED_S_MAX = 3.0
@@ -88,3 +89,19 @@ def test_a_stranger_that_connects_and_says_nothing_hinders_nobody(system: System
     parent = started(system, Parent)
     with socket.create_connection(listening_ports((system.admin_pid,))[0]):
         assert system.ask(parent, "served", ANSWER_S)[2] == "served"
+
+
+def test_strangers_that_stay_to_the_end_leave_nothing_in_the_log(system: SystemHandle, log_file: Path) -> None:
+    echo = started(system, Echo)
+    pid, _ = system.ask(echo, 1, ANSWER_S)
+    with contextlib.ExitStack() as stack:
+        for address in listening_ports(system.pids()):
+            for _ in range(3):
+                stack.enter_context(socket.create_connection(address, timeout=CLOSED_S_MAX))
+        # Behind the connections, which are taken in their order: they are held when this is answered.
+        assert system.ask(echo, 2, ANSWER_S) == (pid, 2)
+        system.close()
+    text = log_file.read_text()
+    assert "Actor System shutdown" in text
+    assert "Exception ignored" not in text
+    assert "Traceback" not in text
