@@ -62,5 +62,7 @@ class RestartBudget:
         """`refusal` with times and causes of all restarts there were, as the user reads it."""
         if not self.history:
             return refusal
-        lines = [f"  {now_s - when:.1f} s ago: {cause}" for when, cause in self.history]
+        # A cause of several lines stays together below its time.
+        causes = [(when, cause.replace("\n", "\n    ")) for when, cause in self.history]
+        lines = [f"  {now_s - when:.1f} s ago: {cause}" for when, cause in causes]
         return "\n".join([f"{refusal}; its restarts so far:", *lines])

@@ -254,7 +254,8 @@ class PlayerProcess:
         if self._log is not None:
             with contextlib.suppress(OSError), self._log.open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-                lines = file.read().decode(errors="replace").splitlines()[-TAIL_LINES:]
+                told = file.read().decode(errors="replace").splitlines()
+                lines = [each for each in told if each.strip()][-TAIL_LINES:]
         if not lines:
             return "" if self._log is None else f"; its log {self._log} is empty"
         where = f" of {self._log}" if self._log is not None else " that it printed"

@@ -41,6 +41,17 @@ def test_a_limit_of_zero_refuses_the_first_restart() -> None:
     assert RestartBudget(limits=RestartLimits(rate_max=0)).refusal(0)
 
 
+def test_a_cause_of_several_lines_stays_below_its_time() -> None:
+    budget = (
+        RestartBudget(limits=RestartLimits()).spend(1, "it ended; the last line of x.log:\n  broken").spend(2, "why")
+    )
+    assert budget.denial("no more", 5).splitlines()[1:] == [
+        "  4.0 s ago: it ended; the last line of x.log:",
+        "      broken",
+        "  3.0 s ago: why",
+    ]
+
+
 def test_the_account_tells_when_and_why() -> None:
     budget = spent(1, 4, limits=RestartLimits())
     assert budget.denial("no more", 5) == (
