@@ -6,7 +6,6 @@ facts through `Host.post`. This module never imports a learning library: the lea
 
 from __future__ import annotations
 
-import atexit
 import logging
 import queue
 import threading
@@ -90,12 +89,8 @@ class Background:
 _working: weakref.WeakSet[Background] = weakref.WeakSet()
 
 
-@atexit.register
-def _await_jobs() -> None:
-    """Let jobs end before the interpreter does: one that is cut off in native code takes the process down with it.
-
-    This concerns programs in which a run was inline; processes of parts, and the command, leave without clean-up.
-    """
+def await_jobs() -> None:
+    """Let jobs end before the interpreter does: one that is cut off in native code takes the process down with it."""
     until_s = time.monotonic() + LEAVE_S
     for each in list(_working):
         each.await_end(max(0.0, until_s - time.monotonic()))

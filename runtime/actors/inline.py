@@ -6,6 +6,7 @@ as under Thespian. EnvWorkers keep a thread each for their players; everything e
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import heapq
 import itertools
@@ -24,6 +25,7 @@ from runtime.decisions.effects import CONTROLLER, SUPERVISOR, PartExited, PartRe
 from runtime.messages import Status, StatusRequest, StopRequest
 
 logger = logging.getLogger(__name__)
+_exits = itertools.count()
 
 IDLE_S: Final = 0.5
 
@@ -53,6 +55,10 @@ class InlineSystem:
         begin_profile(plan, "all actors in one process")
         if plan.controller is None:
             self.join()
+        elif not next(_exits):
+            from runtime.actors.controller_part import await_jobs  # noqa: PLC0415 - only where there is a controller
+
+            before_libraries_end(await_jobs)
         self._spawn(SUPERVISOR, 0)
         self._thread.start()
 
@@ -236,6 +242,15 @@ class InlineHost:
     def kill(self, role: Role, generation: int) -> None:
         """As in `Host`."""
         self._system.kill(role, generation)
+
+
+def before_libraries_end(function: Callable[[], None]) -> None:
+    """Call a function when this program ends, before the libraries that a job may be inside of clean up.
+
+    `atexit` calls the newest first, and such a library is loaded later than we are; what the standard library's own
+    pools of threads use comes before all of that, where there is it.
+    """
+    getattr(threading, "_register_atexit", atexit.register)(function)
 
 
 def _log(level: str, text: str) -> None:

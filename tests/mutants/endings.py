@@ -107,7 +107,7 @@ ENDINGS: tuple[Mutant, ...] = (
         "failed_save_unsaid",
         "a last save that failed is told as a good end",
         "controller_end",
-        "if message.error and ending.exit_code == 0:",
+        "if message.error and (ending.exit_code == 0 or ending.reason in ORDERLY):",
         "if False:",
     ),
     mutant(

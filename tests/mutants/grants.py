@@ -229,8 +229,8 @@ GRANTS: tuple[Mutant, ...] = (
         "nobody steps when the policy that was waited for comes",
         "stepping",
         "    state, effects = go_on(state, tuple(state.slots), now_s)\n"
-        "    return state, (InstallPolicy(message), *cancel, *effects)",
-        "    return state, (InstallPolicy(message), *cancel)",
+        "    return state, (*_announced(state, message), InstallPolicy(message), *cancel, *effects)",
+        "    return state, (*_announced(state, message), InstallPolicy(message), *cancel)",
     ),
     mutant(
         "late_brain_ungranted",
