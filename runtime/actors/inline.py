@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import heapq
 import itertools
 import logging
@@ -25,7 +26,6 @@ from runtime.decisions.effects import CONTROLLER, SUPERVISOR, PartExited, PartRe
 from runtime.messages import Status, StatusRequest, StopRequest
 
 logger = logging.getLogger(__name__)
-_exits = itertools.count()
 
 IDLE_S: Final = 0.5
 
@@ -55,7 +55,7 @@ class InlineSystem:
         begin_profile(plan, "all actors in one process")
         if plan.controller is None:
             self.join()
-        elif not next(_exits):
+        else:
             from runtime.actors.controller_part import await_jobs  # noqa: PLC0415 - only where there is a controller
 
             before_libraries_end(await_jobs)
@@ -244,8 +244,9 @@ class InlineHost:
         self._system.kill(role, generation)
 
 
+@functools.cache
 def before_libraries_end(function: Callable[[], None]) -> None:
-    """Call a function when this program ends, before the libraries that a job may be inside of clean up.
+    """Call a function once when this program ends, before the libraries that a job may be inside of clean up.
 
     `atexit` calls the newest first, and such a library is loaded later than we are; what the standard library's own
     pools of threads use comes before all of that, where there is it.

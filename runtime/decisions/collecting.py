@@ -191,26 +191,26 @@ def begin_round(state: ControllerState) -> Decision:
 def planned_steps(state: ControllerState, ready: list[EnvRecord]) -> int:
     """Env steps of the next round (or block, in asynchronous collection)."""
     options = state.options
+    blocks_ahead = 1 if options.is_sync else BLOCKS_AHEAD
     target = options.stop_at
     if options.restart_envs_at is not None and not state.has_restarted_envs:
         target = options.restart_envs_at
     return round_steps(
         state.progress,
         [each.pending for each in ready],
-        steps_max=min(options.block_steps_max, _until_resampling(state, len(ready))),
+        steps_max=min(options.block_steps_max, _until_resampling(state, max(1, len(ready)) * blocks_ahead)),
         until_agent_steps=target,
         agent_steps=state.counters.agent_steps,
-        blocks_ahead=1 if options.is_sync else BLOCKS_AHEAD,
+        blocks_ahead=blocks_ahead,
     )
 
 
-def _until_resampling(state: ControllerState, environments: int) -> int:
-    """Env steps of each environment until all of them are reset with parameters drawn anew."""
-    options = state.options
-    if options.resampling_interval is None:
-        return options.block_steps_max
-    missing = options.resampling_interval * (state.resampled + 1) - state.counters.env_steps
-    return max(1, ceil(missing / max(1, environments) / (1 if options.is_sync else BLOCKS_AHEAD)))
+def _until_resampling(state: ControllerState, blocks: int) -> int:
+    """Env steps of each of so many blocks until all environments are reset with parameters drawn anew."""
+    interval = state.options.resampling_interval
+    if interval is None:
+        return state.options.block_steps_max
+    return max(1, ceil((interval * (state.resampled + 1) - state.counters.env_steps) / blocks))
 
 
 def grants(state: ControllerState, records: list[EnvRecord], block_steps: int) -> Effects:

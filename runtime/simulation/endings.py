@@ -22,7 +22,7 @@ def check_end(world: World) -> None:
             raise InvariantError("EXIT", f"a run ended by itself before it began: {status.exit_reason}")
         return
     _check_exit(world, status)
-    if any("did not stop in time" in line for line in world.lines) and not _is_slow(world):
+    if _gave_up_workers(world) and not _is_slow(world):
         raise InvariantError("EXIT", "EnvWorkers that answer were given up at the end")
     if "did not end in time" in status.cause and not world.faults.dropped and not world.faults.counts.get("controller"):
         raise InvariantError("EXIT", "the run was asked to end, and its controller had to be left behind")
@@ -76,11 +76,16 @@ def _is_slow(world: World) -> bool:
     return world.faults.hides_parts or "hang" in world.faults.counts
 
 
+def _gave_up_workers(world: World) -> bool:
+    """True when the controller ended without waiting any longer for an EnvWorker."""
+    return any("did not stop in time" in line for line in world.lines)
+
+
 def is_exact(world: World) -> bool:
     """True when no process was lost, no message either, and neither a step under way nor an EnvWorker was given up."""
     gave_up = sum(each.engine.gave_up for each in world.engines if each.engine is not None)
     restarts = world.scenario.restart_envs_at and not world.scenario.is_sync
-    gave_up += any("did not stop in time" in line for line in world.lines)
+    gave_up += _gave_up_workers(world)
     return not (world.died or gave_up or restarts or world.faults.dropped or world.oracle.restarts.has_losses)
 
 

@@ -88,7 +88,7 @@ class GrantWatch:
         key = (block.env_id, block.incarnation)
         if key in self._lost or block.incarnation < self._newest.get(block.env_id, 0):
             return None
-        return self._arrived.get(key, 0)
+        return self.reached(block)
 
     def asked(self, message: ResetRequest, *, is_free: bool) -> None:
         """The controller asks for a reset. is_free: something but its own loss may reset a player once more."""

@@ -22,8 +22,9 @@ from runtime.decisions.supervisor import SupervisorOptions
 from runtime.errors import PlayerError, UsageError
 from runtime.experience.brains import agent_name
 from runtime.experience.steps import EnvManager, StepInfo
-from runtime.messages import PolicyUpdate, StartWorker
+from runtime.messages import PolicyUpdate
 from runtime.players.factories import MemoryPlayerFactory
+from tests.support.builders_messages import RUN, start_worker
 from tests.support.object_envs import Always, CountingEnv
 
 SYSTEMS: tuple[Literal["processes", "inline"], ...] = ("processes", "inline")
@@ -113,21 +114,11 @@ def test_an_exception_of_the_users_environment_reaches_the_user_with_its_traceba
 
 
 def test_what_was_said_before_the_place_outside_is_asked_for_again_is_still_heard() -> None:
-    template = StartWorker(
-        run="early",
-        worker=0,
-        environments=(),
-        env_factory=b"",
-        run_seed=0,
-        start_timeout_s=1.0,
-        step_timeout_s=1.0,
-        block_steps_max=1,
-    )
     limits = RestartLimits()
     options = SupervisorOptions(
-        run="early", worker_envs=(), template=template, ports={}, limits=limits, has_controller=False
+        run=RUN, worker_envs=(), template=start_worker(), ports={}, limits=limits, has_controller=False
     )
-    system = InlineSystem(RunPlan(run="early", supervisor=options, controller=None))
+    system = InlineSystem(RunPlan(run=RUN, supervisor=options, controller=None))
     try:
         system.send(SUPERVISOR, CONTROLLER, "an early message")
         has_arrived = Event()

@@ -108,6 +108,16 @@ def freely(environments: int = 2) -> ControllerBench:
     return bench
 
 
+def three_versions_ahead() -> ControllerBench:
+    """Asynchronous collection: environment 1 has told nothing since version 0, three updates ago."""
+    bench = freely()
+    for version in (1, 2, 3):
+        bench.progress = progress(is_ready=True)
+        bench.take(steps_taken(block(0, first=2 * (version - 1), steps=2, version=version - 1)))
+        bench.finish_update(version)
+    return bench
+
+
 def round_of(bench: ControllerBench, *, agent_steps: int = 4) -> tuple[object, ...]:
     """The only environment delivers all that it was granted."""
     record = bench.env()

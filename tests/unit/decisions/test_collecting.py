@@ -7,7 +7,7 @@ from runtime.decisions.effects import AcceptBlocks, BlocksAccepted, CutTrajector
 from runtime.experience.brains import EnvId
 from runtime.messages import StepGrant
 from tests.support.bench_controller import ControllerBench as Bench
-from tests.support.bench_controller import accepted_in, freely, grants_in, in_round
+from tests.support.bench_controller import accepted_in, freely, grants_in, in_round, three_versions_ahead
 from tests.support.builders_messages import (
     WALKER,
     block,
@@ -213,11 +213,7 @@ def test_a_new_version_is_granted_at_once_to_those_who_step() -> None:
 
 
 def test_steps_three_versions_old_are_lost_and_their_trajectories_cut() -> None:
-    bench = freely()
-    for version in (1, 2, 3):
-        bench.progress = progress(is_ready=True)
-        bench.take(steps_taken(block(0, first=2 * (version - 1), steps=2, version=version - 1)))
-        bench.finish_update(version)
+    bench = three_versions_ahead()
     effects = bench.take(steps_taken(block(1, steps=1, agent_steps=3, version=0)))
     assert CutTrajectories(EnvId(1)) in effects
     assert not accepted_in(effects)

@@ -14,7 +14,7 @@ from runtime.decisions.supervisor import SupervisorCore, SupervisorOptions
 from runtime.experience.brains import EnvId, Incarnation
 from runtime.messages import HolderFailed, StepGrant, Stopped, StopRequest, WorkerFailed
 from tests.support.bench_controller import ControllerBench as Bench
-from tests.support.bench_controller import freely, in_round
+from tests.support.bench_controller import in_round, three_versions_ahead
 from tests.support.builders_messages import RUN, WALKER, block, player_lost, progress, sent, start_worker, steps_taken
 
 
@@ -116,11 +116,7 @@ def test_outcomes_of_decisions_before_a_loss_are_in_its_bound() -> None:
 
 
 def test_more_agents_of_steps_that_come_too_late_are_answered_all_the_same() -> None:
-    bench = freely()
-    for version in (1, 2, 3):
-        bench.progress = progress(is_ready=True)
-        bench.take(steps_taken(block(0, first=2 * (version - 1), steps=2, version=version - 1)))
-        bench.finish_update(version)
+    bench = three_versions_ahead()
     bench.progress = progress()
     effects = bench.take(steps_taken(block(1, steps=1, version=0, pending={WALKER: 2})))
     assert bench.state.counters.lost == {"stale": 1}
