@@ -113,7 +113,8 @@ MEMORY: Final = BlockRules(
     whole={"memory_size": Whole(at_least=2, at_most=65_536, multiple_of=2), "sequence_length": POSITIVE}
 )
 SIGNAL: Final = BlockRules(real={"gamma": Real(at_least=0, at_most=1), "strength": Real()})
-CURIOSITY: Final = BlockRules(real={"learning_rate": Real(above=0)})
+# A bonus that is taken away for what is new is no curiosity; of `extrinsic`, a cost may be a reward turned round.
+CURIOSITY: Final = BlockRules(real={"strength": Real(at_least=0), "learning_rate": Real(above=0)})
 CLONING: Final = BlockRules(
     whole={
         "steps": NOT_NEGATIVE,

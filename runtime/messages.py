@@ -19,7 +19,6 @@ from runtime.status import BrainStatus, EnvStatus
 
 PlayerPhase = Literal["launch", "handshake", "reset", "step", "idle", "close"]
 LossKind = Literal["died", "timeout", "protocol", "version", "content", "port", "environment"]
-RESTARTABLE_LOSSES: frozenset[LossKind] = frozenset({"died", "timeout"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +128,7 @@ class EnvGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepGrant:
-    """TrainerController -> EnvWorker: how far each environment may go, and the policy version to act with.
+    """TrainerController -> EnvWorker, or in a PolicyUpdate: how far each environment may go, and with which versions.
 
     versions: by behavior name. A grant replaces older ones of the same environment; one that is not newer is harmless.
     block_steps: env steps after which a block is sent, if possible together with those of the worker's other
@@ -175,7 +174,7 @@ class StepInfosTaken:
 class PolicyUpdate:
     """TrainerController -> PolicyHolder -> EnvWorkers: one version of one behavior's policy.
 
-    kind: `onnx`, an acting graph; or `policy`, a cloudpickled hand-written `Policy`.
+    kind: `onnx`, an acting graph; or `policy`, a cloudpickled hand-written `Policy`. grants: by EnvWorker, to act on.
     """
 
     run: str
@@ -183,6 +182,7 @@ class PolicyUpdate:
     version: int
     kind: Literal["onnx", "policy"]
     body: bytes
+    grants: Mapping[int, StepGrant] = field(default_factory=dict)
 
     @staticmethod
     def from_policy(brain: str, policy: Policy, *, version: int = 0, run: str = "") -> PolicyUpdate:

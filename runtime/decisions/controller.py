@@ -48,6 +48,7 @@ from runtime.decisions.ledger import (
     seen_incarnation,
     unreported_bound,
 )
+from runtime.decisions.riding import grant_riders, ride
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId, Incarnation
 from runtime.experience.lessons import first_lessons, with_returns
@@ -349,7 +350,9 @@ def _holder_restarted(state: ControllerState) -> Decision:
     effects: list[object] = []
     for name in sorted(state.behaviors):
         effects.extend(publish(state.options.run, state.behaviors[name].release))
-    return state, tuple(effects)
+    # The PolicyHolder before may have taken grants with it.
+    state, again = grant_riders(state)
+    return state, (*effects, *again)
 
 
 def _update_finished(state: ControllerState, message: UpdateFinished) -> Decision:
@@ -365,18 +368,17 @@ def _update_finished(state: ControllerState, message: UpdateFinished) -> Decisio
     if state.ending is not None:
         state, effects = end.go_on_ending(state)
         return state, (*published, *effects)
+    state, effects = go_on_collecting(state)
     # Who runs on acts with the new policy from the next step; the holder will send no older one any more.
     again = () if state.options.is_sync else grant_again(state)
-    state, effects = go_on_collecting(state)
-    if state.ending is not None:
-        return state, (*published, *effects)  # nobody is told to go on in the breath that ends the run
-    return state, (*published, *again, *effects)
+    return ride(state, (*published, *effects, *again))
 
 
 def _timer(state: ControllerState, message: TimerFired) -> Decision:
     match message.token:
         case "status":
-            return state, (PushStatus(), SetTimer("status", STATUS_S))
+            state, again = grant_riders(state, waited_periods=1)
+            return state, (*again, PushStatus(), SetTimer("status", STATUS_S))
         case "stop" | "update":
             return end.stop_late(state, str(message.token))
         case _:

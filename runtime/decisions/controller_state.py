@@ -83,6 +83,7 @@ class ControllerState:
     holder_failed_at: newest PolicyHolder that was lost. agents_max: most agents ever seen waiting in one environment.
     is_save_failing: the newest save failed, which was said. seen_before: env steps when behaviors of a resumed run last
     had an agent. next_save: agent steps of the next checkpoint, by behavior.
+    riding: EnvWorkers whose newest grant went with a policy, and how many periods of the status ago.
     lessons: where the curricula are; resampled: how often parameters were drawn anew. parameters_id: how often lessons
     changed in this process. is_reset_due: all players are reset before they go on. is_unknown_told: it was said that
     lessons wait for a behavior that nobody has announced.
@@ -108,6 +109,7 @@ class ControllerState:
     failed_at: Mapping[int, int] = field(default_factory=dict)
     holder_restarts: int = 0
     holder_failed_at: int = -1
+    riding: Mapping[int, int] = field(default_factory=dict)
     overdue: frozenset[int] = frozenset()
     agents_max: int = 0
     seen_before: Mapping[str, int] = field(default_factory=dict)

@@ -35,12 +35,12 @@ from runtime.decisions.frozen import replace
 from runtime.decisions.stepping import (
     ask_holder_again,
     go_on,
-    install,
     policy_late,
     send_gathered,
     send_late,
     send_open,
     take_grant,
+    take_policy,
 )
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import BrainParameters
@@ -94,7 +94,7 @@ class EnvWorkerCore:
             case StepGrant():
                 return take_grant(state, message, now_s)
             case PolicyUpdate():
-                return install(state, message, now_s)
+                return take_policy(state, message, now_s)
             case StartPlayer():
                 return _start_player(state, message)
             case HolderRestarted():

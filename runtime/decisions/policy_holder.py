@@ -79,7 +79,7 @@ def _update(state: HolderState, message: PolicyUpdate) -> tuple[HolderState, Eff
     if known is not None and known.version >= message.version:
         return replace(state, dropped=state.dropped + 1), ()
     state = replace(state, policies={**state.policies, message.behavior: message})
-    fan_out = tuple(Reply(address, message) for _, address in state.subscribers)
+    fan_out = tuple(Reply(address, _for_worker(message, worker)) for worker, address in state.subscribers)
     return state, (InstallPolicy(message), *fan_out)
 
 
@@ -92,7 +92,12 @@ def _request(state: HolderState, message: PolicyRequest, sender: object) -> tupl
     known = state.policies.get(message.behavior)
     if known is None or known.version < message.version:
         return state, ()
-    return state, (Reply(sender, known),)
+    return state, (Reply(sender, _for_worker(known, message.worker)),)
+
+
+def _for_worker(update: PolicyUpdate, worker: int) -> PolicyUpdate:
+    """The update with the grant of this worker alone."""
+    return replace(update, grants={each: grant for each, grant in update.grants.items() if each == worker})
 
 
 def _action(state: HolderState, message: ActionRequest, sender: object) -> Effects:

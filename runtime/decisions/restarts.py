@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from runtime.decisions.frozen import replace
+from runtime.messages import LossKind
+
+RESTARTABLE_LOSSES: Final[frozenset[LossKind]] = frozenset({"died", "timeout"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

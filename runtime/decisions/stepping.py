@@ -62,7 +62,17 @@ def take_grant(state: WorkerState, message: StepGrant, now_s: float) -> tuple[Wo
     return go_on(state, tuple(state.slots), now_s)
 
 
-def install(state: WorkerState, message: PolicyUpdate, now_s: float) -> tuple[WorkerState, Effects]:
+def take_policy(state: WorkerState, message: PolicyUpdate, now_s: float) -> tuple[WorkerState, Effects]:
+    """A policy version has come, and with it perhaps a grant to act with it."""
+    state, effects = _install(state, message, now_s)
+    grant = message.grants.get(state.start.worker)
+    if grant is None:
+        return state, effects
+    state, more = take_grant(state, grant, now_s)
+    return state, (*effects, *more)
+
+
+def _install(state: WorkerState, message: PolicyUpdate, now_s: float) -> tuple[WorkerState, Effects]:
     """A policy version has come: keep the newest few, and step whoever waited for it."""
     have = state.installed.get(message.behavior, ())
     if message.version in have or (have and message.version < min(have)):

@@ -26,7 +26,7 @@ from runtime.decisions.effects import (
 from runtime.decisions.frozen import replace
 from runtime.decisions.ledger import about
 from runtime.decisions.policy_holder import From
-from runtime.decisions.restarts import RestartBudget
+from runtime.decisions.restarts import RESTARTABLE_LOSSES, RestartBudget
 from runtime.decisions.supervisor_state import (
     SupervisorOptions,
     SupervisorState,
@@ -42,7 +42,6 @@ from runtime.decisions.supervisor_state import (
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId, Incarnation
 from runtime.messages import (
-    RESTARTABLE_LOSSES,
     EnvAssignment,
     HolderFailed,
     HolderRestarted,
@@ -158,7 +157,8 @@ def _part_ready(state: SupervisorState, message: PartReady) -> tuple[SupervisorS
     role = message.role
     if message.generation != state.generations.get(role):
         return replace(state, dropped=state.dropped + 1), ()
-    state = replace(state, ready=state.ready | {role})
+    # The silence, or the leave, of the one before it is not its own.
+    state = replace(state, ready=state.ready | {role}, silent_s={**state.silent_s, role: 0.0})
     effects: list[object] = [CancelTimer(("start", role, message.generation))]
     options = state.options
     if role.kind == "worker":

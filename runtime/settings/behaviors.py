@@ -147,7 +147,10 @@ def _check_sequences(settings: BehaviorSettings, block: Section, owner: Place, f
         return
     network, hyper = block.child("network_settings"), block.child("hyperparameters")
     given = network.child("memory")
-    place = given.place("sequence_length") or network.place("memory") or hyper.place("batch_size") or owner
+    asked = (given.place("sequence_length"), hyper.place("batch_size"))
+    if any(each.place in asked for each in findings.faults):
+        return  # it is not what was asked for that does not fit
+    place = asked[0] or network.place("memory") or asked[1] or owner
     findings.add(Fault(place=place, problem=misfit.problem, allowed=misfit.allowed))
 
 

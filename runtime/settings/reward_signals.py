@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from runtime.learner import CuriositySettings, RewardSignalSettings
-from runtime.learner_rules import CURIOSITY, SIGNAL, WIDTH
+from runtime.learner_rules import CURIOSITY, SIGNAL, WIDTH, BlockRules
 from runtime.settings import kinds
 from runtime.settings.faults import Fault, Findings
 from runtime.settings.networks import read_network
@@ -53,7 +53,7 @@ def _read_extrinsic(signal: Section, findings: Findings) -> RewardSignalSettings
 
 def _read_curiosity(signal: Section, findings: Findings) -> RewardSignalSettings:
     plain = CuriositySettings()
-    gamma, strength = _stream(signal)
+    gamma, strength = _stream(signal, CURIOSITY)
     network = read_network(signal.child("network_settings"))
     # The name that hidden_units had before; as in ML-Agents it counts where both are given.
     size = signal.take("encoding_size", kinds.optional(kinds.whole(WIDTH)), None)
@@ -74,11 +74,11 @@ def _read_curiosity(signal: Section, findings: Findings) -> RewardSignalSettings
     return read
 
 
-def _stream(signal: Section) -> tuple[float, float]:
-    """Its `gamma` and `strength`."""
+def _stream(signal: Section, strengths: BlockRules = SIGNAL) -> tuple[float, float]:
+    """Its `gamma` and `strength`; strengths: the rules for the latter."""
     plain = RewardSignalSettings()
     gamma = signal.real("gamma", SIGNAL, plain.gamma)
-    return gamma, signal.real("strength", SIGNAL, plain.strength)
+    return gamma, signal.real("strength", strengths, plain.strength)
 
 
 _READERS: Final[Mapping[str, Callable[[Section, Findings], RewardSignalSettings]]] = MappingProxyType(

@@ -6,6 +6,7 @@ from runtime.decisions import effects as fx
 from runtime.experience.columns import StepBlock
 from runtime.messages import (
     BrainsFound,
+    EnvGrant,
     EnvReset,
     HolderRestarted,
     PlayerLost,
@@ -49,8 +50,7 @@ def describe(what: object) -> str:
         case EnvReset(first=first):
             return f"EnvReset {first.env_id}.{first.incarnation}"
         case StepGrant(grants=grants, versions=versions):
-            credit = " ".join(f"{each.env_id}.{each.incarnation}<{each.until_step}" for each in grants)
-            return f"StepGrant {credit} {_versions(dict(versions))}"
+            return f"StepGrant {_credit(grants)} {_versions(dict(versions))}"
         case Endpoint():
             return f"hello of {what.name}"
         case tuple() | Link():
@@ -59,10 +59,17 @@ def describe(what: object) -> str:
             return _message(what)
 
 
+def _credit(grants: tuple[EnvGrant, ...]) -> str:
+    return " ".join(f"{each.env_id}.{each.incarnation}<{each.until_step}" for each in grants)
+
+
 def _message(what: object) -> str:
     name = type(what).__name__
     match what:
-        case PolicyUpdate() | PolicyRequest():
+        case PolicyUpdate(grants=riding):
+            credit = " ".join(f"({worker}: {_credit(grant.grants)})" for worker, grant in sorted(riding.items()))
+            return f"{name} {what.behavior} {what.version} {credit}".rstrip()
+        case PolicyRequest():
             return f"{name} {what.behavior} {what.version}"
         case WorkerReady() | ResetRequest() | BrainsFound():
             return f"{name} {what.env_id}.{what.incarnation}"

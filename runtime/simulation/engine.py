@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Literal, Protocol
 
 from runtime.decisions import effects as fx
@@ -11,7 +11,16 @@ from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId
 from runtime.experience.columns import RowKind
 from runtime.experience.parameters import ParameterValue
-from runtime.messages import EnvAssignment, EnvReset, LossKind, PlayerPhase, StartWorker, StepGrant, StepsTaken
+from runtime.messages import (
+    EnvAssignment,
+    EnvReset,
+    LossKind,
+    PlayerPhase,
+    PolicyUpdate,
+    StartWorker,
+    StepGrant,
+    StepsTaken,
+)
 from runtime.simulation.errors import InvariantError
 from runtime.simulation.players import CHOICES, Act, Reply, Row, SimPlayer, chance
 from runtime.simulation.rows import Builder
@@ -139,8 +148,9 @@ class SimEngine:
         """A message from another part, or a fact."""
         if self._host.cells is not None:
             self._host.cells.update(self._cells_of(message))
-        if isinstance(message, StepGrant) and message.parameters_id > self._granted_id:
-            self._granted_id, self._granted = message.parameters_id, message.parameters
+        for grant in self._grants_in(message):
+            if grant.parameters_id > self._granted_id:
+                self._granted_id, self._granted = grant.parameters_id, grant.parameters
         try:
             effects = self.core.handle(message, self._host.now_s)
         except ActorProtocolError as error:
@@ -148,9 +158,16 @@ class SimEngine:
             raise InvariantError("CORR", str(error)) from error
         self._perform_all(effects)
 
+    def _grants_in(self, message: object) -> Iterable[StepGrant]:
+        if isinstance(message, StepGrant):
+            return (message,)
+        worker = self._start.worker
+        return (message.grants[worker],) if isinstance(message, PolicyUpdate) and worker in message.grants else ()
+
     def _cells_of(self, message: object) -> Iterator[tuple[object, type]]:
         """Which rows of the table of environments this message uses."""
-        for each in message.grants if isinstance(message, StepGrant) else (message,):
+        grants = [each for grant in self._grants_in(message) for each in grant.grants]
+        for each in grants or (message,):
             slot = self.core.state.slots.get(getattr(each, "env_id", EnvId(-1)))
             if slot is not None and slot.assignment.incarnation == getattr(each, "incarnation", None):
                 yield slot.phase, type(each)

@@ -129,6 +129,8 @@ class Oracle:
             if kind == "supervisor":
                 self.restarts.told(message)
         elif isinstance(message, PolicyUpdate):
+            if kind == "worker" and not message.grants.keys() <= {role.number}:
+                raise InvariantError("CORR", f"{name} hears of grants of EnvWorkers {sorted(message.grants)}")
             self.policies.came(name, message)
 
     def _arrive(self, block: StepBlock) -> None:
@@ -202,6 +204,8 @@ class Oracle:
                 raise InvariantError("VER", f"{name} {version} was published after {known}")
             self._published[name] = version
             self._introduced.add(name)
+            for _, grant in sorted(message.grants.items()):
+                self._grant_sent(source, role, grant)
             return
         before = self._cached.get((source, name), -1)
         if version < before:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.decisions.restarts import RestartLimits
+from runtime.decisions.restarts import RESTARTABLE_LOSSES, RestartLimits
 from runtime.messages import (
-    RESTARTABLE_LOSSES,
     EnvAssignment,
     PlayerLost,
     RestartDenied,

@@ -169,7 +169,7 @@ class WholeRun(RuleBasedStateMachine):
         house = self.the_house
         house.await_steps(1)
         last = house.stop()
-        assert (last.exit_reason, last.exit_code) == ("interrupted", 130)
+        assert (last.exit_reason, last.exit_code) == ("interrupted", 130), last.cause
         accepted, counted = house.accepted, house.counted
         assert (last.env_steps, last.agent_steps, last.decisions) == (
             accepted.env_steps,

@@ -120,9 +120,9 @@ ENDINGS: tuple[Mutant, ...] = (
     mutant(
         "steps_to_the_last_breath",
         "steps are granted in the breath that ends the run",
-        "controller",
-        "    if state.ending is not None:\n        return state, (*published, *effects)  #",
-        "    if False:\n        return state, (*published, *effects)  #",
+        "collecting",
+        "    if not stepping or state.ending is not None:",
+        "    if not stepping:",
     ),
     mutant(
         "stop_unheard",

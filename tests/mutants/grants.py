@@ -242,11 +242,6 @@ GRANTS: tuple[Mutant, ...] = (
     Mutant(
         "published_last",
         "an update is told to workers and never published",
-        (
-            Patch("controller", "        return state, (*published, *effects)  #", "        return state, effects  #"),
-            Patch(
-                "controller", "    return state, (*published, *again, *effects)", "    return state, (*again, *effects)"
-            ),
-        ),
+        (Patch("controller", "(*published, *effects, *again))", "(*effects, *again))"),),
     ),
 )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from runtime.decisions.effects import Role, Send
+from runtime.decisions.effects import Role, Send, worker_role
 from runtime.experience.brains import ActionSpec, BrainName, BrainParameters, EnvId, Incarnation, ObservationSpec
 from runtime.experience.columns import StepBlock
 from runtime.learner import BrainProgress, PolicyRelease
@@ -38,9 +38,17 @@ Message = TypeVar("Message")
 
 
 def sent(effects: Iterable[object], kind: type[Message], to: Role | None = None) -> list[Message]:
-    """The messages of one type among the effects, to one part or to anybody."""
-    found = [each for each in effects if isinstance(each, Send) and to in {None, each.to}]
+    """The messages of one type among the effects, to one part or to anybody; a grant inside of a policy counts too."""
+    found = [each for each in _with_riders(effects) if to in {None, each.to}]
     return [each.message for each in found if isinstance(each.message, kind)]
+
+
+def _with_riders(effects: Iterable[object]) -> Iterator[Send]:
+    for each in effects:
+        if isinstance(each, Send):
+            yield each
+            if isinstance(each.message, PolicyUpdate):
+                yield from (Send(worker_role(worker), grant) for worker, grant in each.message.grants.items())
 
 
 def of_type(effects: Iterable[object], kind: type[Message]) -> list[Message]:
@@ -113,9 +121,9 @@ def step_grant(
     )
 
 
-def policy(version: int = 0, behavior: str = WALKER) -> PolicyUpdate:
+def policy(version: int = 0, behavior: str = WALKER, *, grants: Mapping[int, StepGrant] | None = None) -> PolicyUpdate:
     """A version of a behavior's policy."""
-    return PolicyUpdate(run=RUN, behavior=behavior, version=version, kind="onnx", body=b"graph")
+    return PolicyUpdate(run=RUN, behavior=behavior, version=version, kind="onnx", body=b"graph", grants=grants or {})
 
 
 def release(version: int = 0, behavior: str = WALKER) -> PolicyRelease:

@@ -244,7 +244,7 @@ class HouseLearner:
 
     def begin_save(self, run_state: Mapping[str, object]) -> SaveJob:
         self._house.saved = dict(run_state)
-        return lambda folder: folder.mkdir()
+        return lambda folder: folder.mkdir(exist_ok=True)
 
     def load(self, folders: Sequence[Path]) -> Mapping[str, object]:
         raise AssertionError(f"nothing is to be loaded, asked for {folders}")

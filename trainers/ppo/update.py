@@ -7,7 +7,7 @@ an input.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from trainers.networks import NetworkShape
 from trainers.optimizer_state import Weights
 from trainers.ppo.advantages import targets
 from trainers.ppo.descent import FIXED, Descent, State, UpdateModule, descend
+from trainers.ppo.packing import Packing
 
 Tensor = Any  # TensorFlow ships no usable types.
 Inputs = Mapping[str, npt.NDArray[np.generic]]
@@ -29,6 +30,10 @@ class PPOUpdate(UpdateModule):
 
     def __init__(self, shape: NetworkShape, capacity: Capacity) -> None:
         super().__init__(shape, capacity, name="ppo")
+        self._packing: Packing | None = None
+        self._compiled: Callable[..., Sequence[Tensor]] | None = None
+        self._statistics: tuple[str, ...] = ()
+        self._last: tuple[Weights, State] | None = None
 
     def run(self, weights: Weights, inputs: Inputs, sights: SightRows) -> tuple[Weights, dict[str, float]]:
         """The weights after the update, and its statistics: losses, entropy, first ratio's error, the signals' tags.
@@ -37,14 +42,43 @@ class PPOUpdate(UpdateModule):
         """
         assert not sights.kept
         with self.lock:
-            self.load(weights)
-            results = self._update({name: tf.constant(values) for name, values in inputs.items()})
-            return self.weights(), {name: float(value.numpy()) for name, value in results.items()}
+            update = self._compiled or self._compile(inputs)
+            assert self._packing is not None
+            *state, statistics = update(*self._packing.pack(inputs), *self._state_of(weights))
+            flat, first, second, steps = (each.numpy() for each in state)
+            after = Weights(flat, first, second, int(steps))
+            self._last = after, tuple(state)
+            return after, dict(zip(self._statistics, statistics.numpy().tolist(), strict=True))
 
-    @tf.function(jit_compile=True, autograph=False)
-    def _update(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-        fixed = self.prepared(inputs)
-        state = self.state()
+    def _state_of(self, weights: Weights) -> State:
+        """The weights as tensors; those that the last update came to are there already."""
+        last, self._last = self._last, None
+        if last is not None and last[0] is weights:
+            return last[1]
+        content = (weights.flat, weights.first, weights.second, np.asarray(weights.steps, np.int32))
+        return tuple(tf.constant(each) for each in content)
+
+    def _compile(self, inputs: Inputs) -> Callable[..., Sequence[Tensor]]:
+        """The update for arrays like these; later calls find it in `_compiled`.
+
+        Of few arguments, none of them a variable, and traced once: entering it costs less than two minibatches.
+        """
+        self._packing = packing = Packing.of(inputs)
+        vectors = len(packing.specs())
+        size = [self.policy.shape.full_size]
+        state = [tf.TensorSpec(size), tf.TensorSpec(size), tf.TensorSpec(size), tf.TensorSpec([], tf.int32)]
+
+        @tf.function(input_signature=[*packing.specs(), *state], jit_compile=True, autograph=False)
+        def update(*given: Tensor) -> list[Tensor]:
+            after, statistics = self._update(packing.unpack(list(given[:vectors])), tuple(given[vectors:]))
+            self._statistics = tuple(statistics)
+            return [*after, tf.stack(list(statistics.values()))]
+
+        self._compiled = update.get_concrete_function()
+        return self._compiled
+
+    def _update(self, inputs: dict[str, Tensor], state: State) -> tuple[State, dict[str, Tensor]]:
+        fixed = self.prepared(inputs, state)
         zero = tf.constant(0.0)
         count = inputs["minibatches_used"]
 
@@ -59,9 +93,8 @@ class PPOUpdate(UpdateModule):
             body,
             (tf.constant(0), state, (zero,) * (4 + len(self.streams.loss_tags))),
         )
-        self.assign(state)
         share = 1.0 / tf.maximum(tf.cast(count, tf.float32), 1.0)
-        return {
+        return state, {
             "policy_loss": sums[1] * share,
             "value_loss": sums[2] * share,
             "entropy": sums[3] * share,
@@ -70,12 +103,12 @@ class PPOUpdate(UpdateModule):
             **self.streams.statistics(fixed),
         }
 
-    def prepared(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def prepared(self, inputs: Mapping[str, Tensor], state: State) -> dict[str, Tensor]:
         """What stays the same through all passes: old log-probabilities and values, advantages, targets, vectors."""
         old_log_probability, old_value = self.as_acted(inputs)
         vectors = self.policy.normalized(inputs["observations"], inputs["shift"], inputs["scale"])
-        weights = self.policy.tensors(self.policy.flat)
-        inputs = {**inputs, "is_trained": tf.cast(self.adam.steps > 0, tf.float32)}
+        weights = self.policy.tensors(state[0])
+        inputs = {**inputs, "is_trained": tf.cast(state[3] > 0, tf.float32)}
         rewards = self.streams.rewards(weights, self.streams.codes(weights, vectors, ()), inputs)
         return {"vectors": vectors, **targets(inputs, old_log_probability, old_value, rewards)}
 

@@ -171,6 +171,17 @@ def test_a_worker_is_not_watched_before_it_is_ready_nor_after_it_has_stopped() -
     assert kills_in(bench.ticks(3, speaks=(EMPTY,))) == [WORKER]
 
 
+@pytest.mark.parametrize("before", [alive(0), WorkerAlive(run=RUN, worker=0, busy_s=60.0)])
+def test_a_worker_that_was_started_again_is_not_blamed_for_the_silence_of_the_one_before(before: WorkerAlive) -> None:
+    bench = Bench()
+    bench.take(before)
+    assert kills_in(bench.ticks(2, speaks=(alive(1), EMPTY))) == []
+    bench.take(PartExited(WORKER, 0, "gone"))
+    bench.take(PartReady(WORKER, 1, 9))
+    assert kills_in(bench.ticks(2, speaks=(alive(1), EMPTY))) == []
+    assert kills_in(bench.ticks(1, speaks=(alive(1), EMPTY))) == [WORKER]
+
+
 def test_silence_is_counted_in_ticks_and_not_by_the_clock() -> None:
     bench = Bench()
     for message in (TimerFired("watch"), TimerFired("watch")):
