@@ -156,23 +156,27 @@ class Stream:
             columns.group_rewards.tolist(),
             strict=True,
         )
+        clock, decision = rows.clock + 1, int(RowKind.DECISION)
         for row, (step, agent, kind, reward, group_reward) in enumerate(stream):
             while sent < total and action_steps[sent] <= step:
                 self._act(action_agents[sent], sent)
                 sent += 1
             trajectory = table.get(agent)
             if trajectory is not None:
-                self._close(trajectory, agent, (reward, group_reward), found)
-                trajectory.clock = rows.clock + step + 1
-                if kind == RowKind.DECISION:
+                trajectory.reward += reward
+                trajectory.group_reward += group_reward
+                # What a group earns is as good to each of its members as what they earn themselves, as in ML-Agents.
+                self._close(trajectory, agent, reward + group_reward, found)
+                trajectory.clock = clock + step
+                if kind == decision:
                     trajectory.source = row
                     continue
                 self._finish(trajectory, (kind, row), rows, (found, buffer))
                 if trajectory.is_counted and trajectory.length:
                     episodes.append(_finished(trajectory, agent))
                 del table[agent]
-            elif kind == RowKind.DECISION:
-                table[agent] = OpenTrajectory(row, rows.clock + step + 1, is_counted=agent not in self._lost)
+            elif kind == decision:
+                table[agent] = OpenTrajectory(row, clock + step, is_counted=agent not in self._lost)
             else:
                 self._lost.pop(agent, None)
         for late in range(sent, total):
@@ -185,33 +189,28 @@ class Stream:
         if trajectory is not None:
             trajectory.action_source = action
 
-    def _close(self, trajectory: OpenTrajectory, agent: int, rewards: tuple[float, float], found: _Found) -> None:
-        reward, group_reward = rewards
-        trajectory.reward += reward
-        trajectory.group_reward += group_reward
-        # What a group earns is as good to each of its members as what they earn themselves, as in ML-Agents' PPO.
-        earned = reward + group_reward
-        if trajectory.action_source < 0 and trajectory.action is None:
-            trajectory.owed += earned
-            return
-        found.agents.append(agent)
-        found.rewards.append(trajectory.owed + earned)
-        found.sources.append(trajectory.source)
-        found.trajectories.append(trajectory)
-        if trajectory.source < 0:
+    def _close(self, trajectory: OpenTrajectory, agent: int, earned: float, found: _Found) -> None:
+        source, action_source = trajectory.source, trajectory.action_source
+        if action_source < 0:
+            if trajectory.action is None:
+                trajectory.owed += earned
+                return
+            action_source = -1 - len(found.carried_actions)
+            found.carried_actions.append(trajectory.action)
+        if source < 0:
             assert trajectory.observation is not None
-            found.sources[-1] = -1 - len(found.carried_observations)
+            source = -1 - len(found.carried_observations)
             found.carried_observations.append(trajectory.observation)
             found.carried_masks.append(trajectory.mask)
-        found.action_sources.append(trajectory.action_source)
-        if trajectory.action_source < 0:
-            assert trajectory.action is not None
-            found.action_sources[-1] = -1 - len(found.carried_actions)
-            found.carried_actions.append(trajectory.action)
+        trajectory.last_row = -2 - len(found.agents)
         trajectory.length += 1
-        trajectory.owed = 0.0
         trajectory.action, trajectory.action_source = None, -1
-        trajectory.last_row = -2 - (len(found.agents) - 1)
+        found.agents.append(agent)
+        found.rewards.append(trajectory.owed + earned)
+        found.sources.append(source)
+        found.action_sources.append(action_source)
+        found.trajectories.append(trajectory)
+        trajectory.owed = 0.0
 
     def _finish(
         self,

@@ -1,4 +1,4 @@
-"""Runs whose players send pictures of 36 pixels: the same bits in any topology, for convolutions with ELU."""
+"""Runs whose players send pictures of 36 pixels, through gRPC: every encoder, the same bits in any topology."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.runs import FinishedRun, config, train, train_in_processes
 from tests.support.small_pictures import small_pictures_executable
+from trainers.encoders import ENCODERS
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +20,7 @@ def lasting(run: FinishedRun) -> tuple[dict[str, object], dict[str, bytes]]:
     return run.lasting("run_id", "workers"), run.files("*.onnx")
 
 
-@pytest.mark.parametrize("encoder", ["simple", "nature_cnn"])
+@pytest.mark.parametrize("encoder", sorted(ENCODERS))
 def test_four_workers_give_what_one_process_gives(tmp_path: Path, encoder: str) -> None:
     settings = str(config(tmp_path, "GridWorld", vis_encode_type=encoder, max_steps=400))
     player = str(small_pictures_executable(tmp_path))

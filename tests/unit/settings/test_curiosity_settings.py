@@ -40,6 +40,12 @@ def test_every_key_is_read_and_signals_keep_their_order(tmp_path: Path) -> None:
     assert list(found.items()) == [("curiosity", curious), ("extrinsic", RewardSignalSettings(gamma=0.95, strength=2))]
 
 
+def test_a_bonus_below_nothing_is_refused_and_a_reward_turned_round_is_not(tmp_path: Path) -> None:
+    (fault,) = faults_of(tmp_path, "behaviors:\n  Bot:\n    reward_signals:\n      curiosity: {strength: -0.5}\n")
+    assert "reward_signals.curiosity.strength: -0.5" in fault
+    assert signals(tmp_path, "extrinsic: {strength: -0.5}")["extrinsic"].strength == -0.5
+
+
 def test_the_old_name_of_the_encoders_size_counts(tmp_path: Path) -> None:
     found = signals(tmp_path, "curiosity: {encoding_size: 64, network_settings: {hidden_units: 32, num_layers: 3}}")
     assert found["curiosity"] == CuriositySettings(network_settings=NetworkSettings(hidden_units=64, num_layers=3))
@@ -58,7 +64,7 @@ def test_what_a_signals_network_cannot_have_is_warned_of(tmp_path: Path, key: st
 
 @given(
     gamma=st.floats(0, 1),
-    strength=st.floats(-10, 10),
+    strength=st.floats(0, 10),
     rate=st.floats(1e-6, 1.0),
     units=st.integers(1, 512),
     has_extrinsic=st.booleans(),

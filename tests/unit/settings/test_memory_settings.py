@@ -37,6 +37,12 @@ def test_c37_a_sequence_longer_than_a_batch_is_refused_with_the_rule(tmp_path: P
     assert "at most batch_size" in fault
 
 
+def test_a_sequence_that_is_refused_by_itself_is_not_blamed_for_a_length_that_nobody_gave(tmp_path: Path) -> None:
+    lines = "hyperparameters: {batch_size: 32}\nnetwork_settings: {memory: {sequence_length: 0}}"
+    (fault,) = fault_of(tmp_path, behavior(lines)).splitlines()
+    assert "memory.sequence_length: 0" in fault
+
+
 def test_a_memory_is_read_with_its_defaults_and_null_switches_it_off(tmp_path: Path) -> None:
     read = parse_text(tmp_path, behavior("network_settings: {memory: {memory_size: 6}}")).behaviors["Bot"]
     assert read.network_settings.memory == MemorySettings(memory_size=6, sequence_length=64)
