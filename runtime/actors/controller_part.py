@@ -28,6 +28,7 @@ from runtime.decisions.controller_state import ControllerPhase
 from runtime.errors import InternalError, PlayerError, ShapeError, TrainingError
 from runtime.experience.brains import EnvId
 from runtime.learner import Learner, LearnerOptions, UpdateJob
+from runtime.messages import Status
 from runtime.recording import RunRecorder
 from runtime.reporting.timers import TimeBook
 from runtime.results import ExitReason
@@ -36,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 IDLE_CHECK_ENV_STEPS = 1000
 LEAVE_S = 30.0
+# How often the same is said again: while everything starts, nothing changes.
+SAME_STATUS_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,8 @@ class ControllerPart:
         self._core: ControllerCore | None = None
         self._idle_checked_at = 0
         self._is_restored = False
+        self._told: Status | None = None
+        self._told_s = 0.0
 
     # ---- as a part
 
@@ -353,8 +358,11 @@ class ControllerPart:
             self._recorder.say(prefix + line)
 
     def _push_status(self) -> None:
-        state = self._the_core.state
-        self._host.send(fx.SUPERVISOR, status_from(state, self._recorder))
+        state, now_s = self._the_core.state, self._host.now_s()
+        status = status_from(state, self._recorder)
+        if status != self._told or now_s - self._told_s >= SAME_STATUS_S:
+            self._told, self._told_s = status, now_s
+            self._host.send(fx.SUPERVISOR, status)
         if state.phase is ControllerPhase.ENDED:
             self._recorder.write_logs(is_final=True)
 

@@ -18,7 +18,7 @@ import tensorflow as tf
 from trainers.bc.minibatches import sequence_starts
 from trainers.bc.samples import Samples
 from trainers.optimizer_state import Weights
-from trainers.ppo.descent import Adam, recurrence_of
+from trainers.ppo.descent import StateVariables, adam_step, recurrence_of
 from trainers.ppo.policy import MASKED_LOGIT, ActorCritic, PolicyOutputs
 
 if TYPE_CHECKING:
@@ -39,18 +39,16 @@ def cloning_for(shape: NetworkShape, capacity: Capacity, *, learns_deviation: bo
     return CloningUpdate(shape, capacity, learns_deviation=learns_deviation)
 
 
-class CloningUpdate(tf.Module):
+class CloningUpdate:
     """The compiled step for one network shape and one size of minibatches; nothing is kept between runs.
 
     learns_deviation: the deviation of continuous actions learns too.
     """
 
     def __init__(self, shape: NetworkShape, capacity: Capacity, *, learns_deviation: bool) -> None:
-        super().__init__(name="cloning")
         self.policy = ActorCritic(shape)
-        self.adam = Adam(shape.size)
         self.capacity = capacity
-        self._flat = tf.Variable(tf.zeros([shape.size]), name="weights")
+        self._kept = StateVariables(shape.size)
         self._learns_deviation = learns_deviation
         self._lock = threading.Lock()
 
@@ -69,17 +67,13 @@ class CloningUpdate(tf.Module):
         starts = sequence_starts(samples.begins, self.capacity.sequence_length)
         numbers = {name: tf.constant(values) for name, values in moment.items()}
         losses = []
-        variables = (self._flat, self.adam.first, self.adam.second, self.adam.steps)
         with self._lock:
-            content = (weights.flat, weights.first, weights.second, weights.steps)
-            for variable, values in zip(variables, content, strict=True):
-                variable.assign(values)
+            self._kept.load(weights)
             for rows in minibatches:
                 picked = {name: tf.constant(values) for name, values in self._picked(samples, starts, rows).items()}
                 sights = [tf.constant(_fetched(each, rows)) for each in samples.observations[1:]]
                 losses.append(self._step(picked, sights, numbers))
-            flat, first, second, steps = (each.numpy() for each in variables)
-        after = Weights(flat, first, second, int(steps))
+            after = self._kept.weights()
         return after, float(np.mean([float(each) for each in losses])) if losses else 0.0
 
     def _picked(self, samples: Samples, starts: npt.NDArray[np.bool_], rows: Numbers) -> dict[str, Array]:
@@ -98,8 +92,7 @@ class CloningUpdate(tf.Module):
 
     @tf.function(jit_compile=True, autograph=False)
     def _step(self, rows: dict[str, Tensor], sights: Sequence[Tensor], moment: dict[str, Tensor]) -> Tensor:
-        policy, adam = self.policy, self.adam
-        state = (self._flat.value(), adam.first.value(), adam.second.value(), adam.steps.value())
+        policy, state = self.policy, self._kept.state()
         named = policy.tensors(state[0])
         vectors = policy.normalized(rows["observations"], moment["shift"], moment["scale"])
         with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -110,9 +103,7 @@ class CloningUpdate(tf.Module):
             total = loss + deviation_loss(outputs, rows) if self._learns_deviation else loss
         gradients = tape.gradient(total, named, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         gradient = tf.concat([tf.reshape(gradients[name], [-1]) for name, _ in policy.shape.layout], axis=0)
-        after = adam.step(state, gradient, moment["learning_rate"])
-        for variable, content in zip((self._flat, adam.first, adam.second, adam.steps), after, strict=True):
-            variable.assign(content)
+        self._kept.assign(adam_step(state, gradient, moment["learning_rate"]))
         return loss
 
 

@@ -26,48 +26,30 @@ ACTED = ("continuous", "discrete", "masks")
 REMEMBERED = ("memories", "starts")
 
 
-class Adam(tf.Module):
-    """Adam (Kingma and Ba 2015, algorithm 1) on one flat vector; its state is variables like the weights."""
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-7
 
-    BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-7
+
+def adam_step(state: State, gradient: Tensor, rate: Tensor) -> State:
+    """The state after one step of Adam (Kingma and Ba 2015, algorithm 1); rate: one for all weights, or for each."""
+    flat, first, second, steps = state
+    steps += 1
+    t = tf.cast(steps, tf.float32)
+    first = BETA_1 * first + (1.0 - BETA_1) * gradient
+    second = BETA_2 * second + (1.0 - BETA_2) * tf.square(gradient)
+    corrected = rate * tf.sqrt(1.0 - tf.pow(BETA_2, t)) / (1.0 - tf.pow(BETA_1, t))
+    return flat - corrected * first / (tf.sqrt(second) + EPSILON), first, second, steps
+
+
+class StateVariables(tf.Module):
+    """A state that is kept between compiled calls, for updates that are many of them."""
 
     def __init__(self, size: int) -> None:
-        super().__init__(name="adam")
+        super().__init__(name="state")
+        self.flat = tf.Variable(tf.zeros([size]), name="weights")
         self.first = tf.Variable(tf.zeros([size]), name="first_moment")
         self.second = tf.Variable(tf.zeros([size]), name="second_moment")
         self.steps = tf.Variable(0, dtype=tf.int32, name="steps")
-
-    def step(self, state: State, gradient: Tensor, rate: Tensor) -> State:
-        """The state after one step along `gradient`; rate: one for all weights, or one for each."""
-        flat, first, second, steps = state
-        steps += 1
-        t = tf.cast(steps, tf.float32)
-        first = self.BETA_1 * first + (1.0 - self.BETA_1) * gradient
-        second = self.BETA_2 * second + (1.0 - self.BETA_2) * tf.square(gradient)
-        corrected = rate * tf.sqrt(1.0 - tf.pow(self.BETA_2, t)) / (1.0 - tf.pow(self.BETA_1, t))
-        return flat - corrected * first / (tf.sqrt(second) + self.EPSILON), first, second, steps
-
-
-class UpdateModule(tf.Module):
-    """Policy, reward signals and optimiser for one network shape and one capacity; an update is a subclass.
-
-    Behaviors of equal shape share it: an update loads what it is given and keeps nothing. `lock` is for one at a time.
-    """
-
-    def __init__(self, shape: NetworkShape, capacity: Capacity, *, name: str) -> None:
-        super().__init__(name=name)
-        self.policy = ActorCritic(shape)
-        self.adam = Adam(shape.full_size)
-        self.streams = RewardStreams(shape)
-        self.capacity = capacity
-        self.lock = threading.Lock()
         self._held: Weights | None = None
-        self.acted_columns = (*ACTED, *REMEMBERED) if shape.memory_size else ACTED
-        self.columns = (*self.acted_columns, "follows") if shape.sees_next else self.acted_columns
-
-    def variables_of_state(self) -> tuple[tf.Variable, ...]:
-        """Where the state is kept between compiled calls."""
-        return self.policy.flat, self.adam.first, self.adam.second, self.adam.steps
 
     def load(self, weights: Weights) -> None:
         """Starts from `weights`; those that the last update came to are there already."""
@@ -75,23 +57,41 @@ class UpdateModule(tf.Module):
         if weights is held:
             return
         content = (weights.flat, weights.first, weights.second, weights.steps)
-        for variable, values in zip(self.variables_of_state(), content, strict=True):
+        for variable, values in zip(self._all(), content, strict=True):
             variable.assign(values)
 
     def state(self) -> State:
         """The state as tensors."""
-        return tuple(each.value() for each in self.variables_of_state())
+        return tuple(each.value() for each in self._all())
 
     def assign(self, state: State) -> None:
         """Keeps `state`."""
-        for variable, content in zip(self.variables_of_state(), state, strict=True):
+        for variable, content in zip(self._all(), state, strict=True):
             variable.assign(content)
 
     def weights(self) -> Weights:
         """The state as arrays."""
-        flat, first, second, steps = (each.numpy() for each in self.variables_of_state())
+        flat, first, second, steps = (each.numpy() for each in self._all())
         self._held = Weights(flat, first, second, int(steps))
         return self._held
+
+    def _all(self) -> tuple[tf.Variable, ...]:
+        return self.flat, self.first, self.second, self.steps
+
+
+class UpdateModule:
+    """Policy and reward signals for one network shape and one capacity; an update is a subclass.
+
+    Behaviors of equal shape share it: an update starts from what it is given. `lock` is for one at a time.
+    """
+
+    def __init__(self, shape: NetworkShape, capacity: Capacity) -> None:
+        self.policy = ActorCritic(shape)
+        self.streams = RewardStreams(shape)
+        self.capacity = capacity
+        self.lock = threading.Lock()
+        self.acted_columns = (*ACTED, *REMEMBERED) if shape.memory_size else ACTED
+        self.columns = (*self.acted_columns, "follows") if shape.sees_next else self.acted_columns
 
 
 class Descent(NamedTuple):
@@ -142,7 +142,7 @@ def descend(
     gradients = tape.gradient(total, named, unconnected_gradients=tf.UnconnectedGradients.ZERO)
     gradient = tf.concat([tf.reshape(gradients[name], [-1]) for name, _ in policy.shape.full_layout], axis=0)
     ratio_error = tf.reduce_max(tf.abs(tf.exp(log_probability - rows["old_log_probability"]) - 1.0) * rows["weight"])
-    return module.adam.step(state, gradient, rates(policy.shape, numbers)), Descent(parts, ratio_error, losses)
+    return adam_step(state, gradient, rates(policy.shape, numbers)), Descent(parts, ratio_error, losses)
 
 
 def rates(shape: NetworkShape, numbers: Mapping[str, Tensor]) -> Tensor:

@@ -27,16 +27,14 @@ class PolicyOutputs(NamedTuple):
     value: Tensor
 
 
-class ActorCritic(tf.Module):
-    """The network of `networks.py`; its weights are one flat variable, so that they travel as one buffer.
+class ActorCritic:
+    """The network of `networks.py`; its weights are one flat tensor, so that they travel as one buffer.
 
     Behind them lie those of the reward signals.
     """
 
     def __init__(self, shape: NetworkShape) -> None:
-        super().__init__(name="actor_critic")
         self.shape = shape
-        self.flat = tf.Variable(tf.zeros([shape.full_size]), name="weights")
 
     def tensors(self, flat: Tensor) -> dict[str, Tensor]:
         """The named weights inside a flat vector: the policy's, and the signals' where it holds them."""

@@ -17,7 +17,7 @@ from trainers.batches import Capacity, SightRows
 from trainers.networks import NetworkShape
 from trainers.optimizer_state import Weights
 from trainers.ppo.advantages import TARGET_INPUTS, targets
-from trainers.ppo.descent import ACTED, FIXED, UpdateModule, descend, recurrence_of
+from trainers.ppo.descent import ACTED, FIXED, StateVariables, UpdateModule, descend, recurrence_of
 
 Tensor = Any  # TensorFlow ships no usable types.
 Array = npt.NDArray[np.generic]
@@ -37,12 +37,13 @@ class StagedUpdate(UpdateModule):
     """
 
     def __init__(self, shape: NetworkShape, capacity: Capacity) -> None:
-        super().__init__(shape, capacity, name="staged_ppo")
+        super().__init__(shape, capacity)
+        self._kept = StateVariables(shape.full_size)
 
     def run(self, weights: Weights, inputs: Inputs, sights: SightRows) -> tuple[Weights, dict[str, float]]:
         """The weights after the update, and its statistics: losses, entropy, first ratio's error, the signals' tags."""
         with self.lock:
-            self.load(weights)
+            self._kept.load(weights)
             names = (*TARGET_INPUTS, *REWARDED, *(SURPRISED if self.policy.shape.sees_next else ()))
             needed = _tensors({name: inputs[name] for name in dict.fromkeys(names)})
             codes = self._codes(inputs, sights) if self.streams.loss_tags else {}
@@ -53,7 +54,7 @@ class StagedUpdate(UpdateModule):
                 [float(each) for each in self._step(*self._minibatch(rows, inputs, fixed, sights))]
                 for rows in inputs["minibatches"][: max(used, 1)]
             ]
-            after = self.weights() if used else weights
+            after = self._kept.weights() if used else weights
         names = ("first_ratio_error", "policy_loss", "value_loss", "entropy", *self.streams.loss_tags)
         means = dict(zip(names, np.mean(losses, axis=0), strict=True))
         statistics = {**means, **self.streams.statistics(fixed), "first_ratio_error": losses[0][0]}
@@ -140,14 +141,14 @@ class StagedUpdate(UpdateModule):
     @tf.function(jit_compile=True, autograph=False)
     def _encode(self, observations: Tensor, sights: Sequence[Tensor], scaling: dict[str, Tensor]) -> dict[str, Tensor]:
         vectors = self.policy.normalized(observations, scaling["shift"], scaling["scale"])
-        return dict(self.streams.codes(self.policy.tensors(self.policy.flat), vectors, sights))
+        return dict(self.streams.codes(self.policy.tensors(self._kept.flat), vectors, sights))
 
     @tf.function(jit_compile=True, autograph=False)
     def _targets(
         self, inputs: dict[str, Tensor], log_probability: Tensor, value: Tensor, codes: dict[str, Tensor]
     ) -> dict[str, Tensor]:
-        inputs = {**inputs, "is_trained": tf.cast(self.adam.steps > 0, tf.float32)}
-        rewards = self.streams.rewards(self.policy.tensors(self.policy.flat), codes, inputs)
+        inputs = {**inputs, "is_trained": tf.cast(self._kept.steps > 0, tf.float32)}
+        rewards = self.streams.rewards(self.policy.tensors(self._kept.flat), codes, inputs)
         return targets(inputs, log_probability, value, rewards)
 
     @tf.function(jit_compile=True, autograph=False)
@@ -162,8 +163,8 @@ class StagedUpdate(UpdateModule):
         if self.policy.shape.sees_next:
             following = rows["next_observations"]
             seen["next_vectors"] = self.policy.normalized(following, moment["shift"], moment["scale"])
-        state, (parts, error, losses) = descend(self, self.state(), seen, sights=sights, numbers=moment)
-        self.assign(state)
+        state, (parts, error, losses) = descend(self, self._kept.state(), seen, sights=sights, numbers=moment)
+        self._kept.assign(state)
         return error, parts.policy, parts.value, parts.entropy, *losses
 
 

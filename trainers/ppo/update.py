@@ -29,7 +29,7 @@ class PPOUpdate(UpdateModule):
     """The compiled update."""
 
     def __init__(self, shape: NetworkShape, capacity: Capacity) -> None:
-        super().__init__(shape, capacity, name="ppo")
+        super().__init__(shape, capacity)
         self._packing: Packing | None = None
         self._compiled: Callable[..., Sequence[Tensor]] | None = None
         self._statistics: tuple[str, ...] = ()

@@ -28,6 +28,7 @@ from trainers.networks import NetworkShape, named_weights
 from trainers.ppo.engine import update_for
 from trainers.ppo.inputs import update_inputs
 from trainers.ppo.policy import ActorCritic
+from trainers.ppo.update import PPOUpdate
 from trainers.randomness import generator
 from trainers.schedules import scheduled_values
 
@@ -202,6 +203,7 @@ def test_warming_up_compiles_what_the_first_update_runs_and_leaves_the_policy() 
     assert behavior.weights is before
     (capacity,) = behavior.capacities
     update = update_for(behavior.shape, capacity)
+    assert isinstance(update, PPOUpdate)
     compiled = update._compiled
     assert compiled is not None
     walkers(learner, BRAIN)
