@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from runtime.errors import StorageError
+from runtime.folders import sync_folder
 from runtime.messages import Status
 
 ExitReason = Literal[
@@ -136,15 +137,6 @@ def write_atomically(path: Path, content: bytes) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise StorageError(f"cannot write {path}: {reason}. Check free space and permissions.") from error
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes new and renamed entries of a folder durable. Raises OSError."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _finite(number: float | None) -> float | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from runtime.errors import StorageError, UsageError
-from runtime.results import sync_folder
+from runtime.folders import checkpoint_folders, sync_folder
 from runtime.run_files import delete_ours
 from runtime.run_lock import LOCK_NAME, RunLock, take_lock, this_process
 from runtime.settings.faults import listed, nearest, shown
@@ -15,8 +15,6 @@ from runtime.settings.model import CheckpointSettings, RunSettings
 from runtime.settings.names import clean_name
 
 NUMBERED_IDS_MAX: Final = 1000
-ASIDE_PREFIX: Final = ".saving-old-"
-"""Before the name of a checkpoint that steps aside while its successor takes its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +88,8 @@ class RunPaths:
         return self.checkpoints / str(agent_steps)
 
     def checkpoint_folders(self) -> tuple[Path, ...]:
-        """The folders of checkpoints, those with most steps first; whether each can be loaded is not known yet.
-
-        One that stepped aside for a successor which never came counts as being in its place, and is read as if it was.
-        """
-        try:
-            names = {path.name.removeprefix(ASIDE_PREFIX) for path in self.checkpoints.iterdir()}
-        except (FileNotFoundError, NotADirectoryError):
-            return ()
-        found = [name for name in names if name.isascii() and name.isdecimal()]
-        return tuple(self.checkpoints / name for name in sorted(found, key=int, reverse=True))
+        """The folders of checkpoints, those with most steps first; whether each can be loaded is not known yet."""
+        return checkpoint_folders(self.checkpoints)
 
 
 class RunDirectory:

@@ -18,13 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.errors import StorageError
+from runtime.folders import ASIDE_PREFIX, TEMPORARY_PREFIX
 from trainers.disk import Disk, RealDisk
 from trainers.tensors_file import Array, decode_arrays, encode_arrays
 
 FORMAT = 1
 ARRAYS, STATE, MANIFEST = "arrays.safetensors", "state.json", "manifest.json"
-TEMPORARY_PREFIX = ".saving-"
-ASIDE_PREFIX = f"{TEMPORARY_PREFIX}old-"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Protocol, Self
 
+from runtime.folders import sync_folder
+
 
 class DiskFile(Protocol):
     """A new file, open for writing."""
@@ -79,11 +81,7 @@ class RealDisk:
 
     def sync_folder(self, folder: Path) -> None:
         """The entries of a folder, durable."""
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_folder(folder)
 
     def rename(self, old: Path, new: Path) -> None:
         """Another name for a folder."""

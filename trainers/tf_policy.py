@@ -17,8 +17,9 @@ from runtime.errors import PlayerContentError, ShapeError, StorageError, UsageEr
 from runtime.experience.actions import ActionInfo, ModelPolicy
 from runtime.experience.brains import ActionSpec, Bools, BrainInfo, BrainParameters, Floats, Ints, agent_name
 from runtime.experience.masks import find_blocked
+from runtime.folders import checkpoint_folders
 from trainers.behavior import Behavior
-from trainers.checkpoints import ASIDE_PREFIX, MANIFEST
+from trainers.checkpoints import MANIFEST
 from trainers.export import ACTION_CLIP
 from trainers.learner import PPOLearner
 from trainers.optimizer_state import Weights
@@ -156,7 +157,7 @@ class TFPolicy(ModelPolicy):
 
     def checkpoints(self) -> list[Path]:
         """Folders of checkpoints below `model_path`, the newest first."""
-        return checkpoints_in(self._path)
+        return list(checkpoint_folders(self._path / CHECKPOINTS))
 
     @property
     def _path(self) -> Path:
@@ -217,13 +218,6 @@ class TFPolicy(ModelPolicy):
             "least that is allowed. Look at the agent's sensors and masks.",
             env_id=info.worker_id,
         )
-
-
-def checkpoints_in(model_path: Path) -> list[Path]:
-    """Folders of checkpoints below `model_path`, the newest first; one whose successor was never in place too."""
-    folder = model_path / CHECKPOINTS
-    names = {each.name.removeprefix(ASIDE_PREFIX) for each in folder.iterdir()} if folder.is_dir() else set()
-    return [folder / name for name in sorted((each for each in names if each.isdecimal()), key=int, reverse=True)]
 
 
 def _given_memories(info: BrainInfo, width: int) -> Floats:

@@ -32,11 +32,12 @@ from runtime.experience.brains import (
 )
 from runtime.experience.columns import StepBlock
 from runtime.experience.steps import StepInfo
+from runtime.folders import checkpoint_folders
 from runtime.learner import BehaviorSettings, LearnerOptions, ReadDemonstrations
 from runtime.learner_rules import settings_faults
 from trainers.behavior import Behavior
 from trainers.learner import PPOLearner
-from trainers.tf_policy import TFPolicy, checkpoints_in
+from trainers.tf_policy import CHECKPOINTS, TFPolicy
 
 LESSON_TAG = "Environment/Lesson"
 
@@ -161,7 +162,7 @@ class PPOTrainer(Trainer):
         if load and model_path is None:
             raise UsageError("load=True without a model_path: expected the folder that save_model wrote below.")
         if load and model_path is not None:
-            self._learner.load(checkpoints_in(model_path))
+            self._learner.load(checkpoint_folders(model_path / CHECKPOINTS))
         self._learner.add_brain(brain)
         self._policy = TFPolicy(self._learner, brain, model_path)
         self._builders: dict[EnvId, BlockBuilder] = {}

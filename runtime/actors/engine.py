@@ -263,9 +263,8 @@ class WorkerEngine:
 
     def _step(self, effect: fx.StepPlayer) -> None:
         seat = self._seats[effect.env_id]
-        if any(seat.versions.get(name, version) != version for name, version in effect.versions.items()):
+        if effect.begins_block:
             seat.end_block()
-        seat.versions = effect.versions
         seat.phase = "step"
         began_s = time.perf_counter()
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -48,7 +48,6 @@ class Seat:
     memories: AgentMemories = field(default_factory=AgentMemories)
     brains: dict[str, BrainParameters] = field(default_factory=dict)
     reply: PlayerReply | None = None
-    versions: Mapping[str, int] = field(default_factory=dict)
     reset_id: int = -1
     phase: PlayerPhase = "launch"
     acting_agents: int = 0

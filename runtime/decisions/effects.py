@@ -119,7 +119,8 @@ class ResetPlayer:
 class StepPlayer:
     """Act on the player's last reply with these policy versions and send the actions; answered like ResetPlayer.
 
-    parameters: new ones, for the player to be told with the step.
+    parameters: new ones, for the player to be told with the step. begins_block: other versions acted before: a block
+    knows one version of each behavior.
     """
 
     env_id: EnvId
@@ -127,6 +128,7 @@ class StepPlayer:
     step: int
     versions: Mapping[str, int]
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
+    begins_block: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,9 +121,9 @@ def go_on(state: WorkerState, env_ids: tuple[EnvId, ...], now_s: float) -> tuple
             continue
         versions = {name: state.versions[name] for name in slot.pending}
         given = _untold(state, slot)
-        effects.append(StepPlayer(env_id, slot.assignment.incarnation, slot.taken, versions, given))
-        slot = replace(slot, told={**slot.told, **given}, parameters_id=max(slot.parameters_id, state.parameters_id))
         changed = any(slot.versions.get(name, version) != version for name, version in versions.items())
+        effects.append(StepPlayer(env_id, slot.assignment.incarnation, slot.taken, versions, given, changed))
+        slot = replace(slot, told={**slot.told, **given}, parameters_id=max(slot.parameters_id, state.parameters_id))
         is_cut = slot.is_cut or (changed and slot.open_steps > 0)
         state = with_slot(state, replace(slot, phase=Phase.STEPPING, versions=versions, is_cut=is_cut))
     state, more = send_gathered(state)

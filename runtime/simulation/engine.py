@@ -89,7 +89,7 @@ class EngineHost(Protocol):
 class Seat:
     """What the engine holds of one incarnation. exchange: number of the exchange in flight, 0 for none."""
 
-    __slots__ = ("acting", "asking", "assignment", "builder", "end", "exchange", "phase", "player", "versions")
+    __slots__ = ("acting", "asking", "assignment", "builder", "end", "exchange", "phase", "player")
 
     def __init__(self, assignment: EnvAssignment, player: SimPlayer, builder: Builder, end: Endpoint) -> None:
         self.assignment = assignment
@@ -97,7 +97,6 @@ class Seat:
         self.builder = builder
         self.end = end
         self.asking: list[Row] = []
-        self.versions: Mapping[str, int] = {}
         self.phase: PlayerPhase = "launch"
         self.acting = 0
         self.exchange = 0
@@ -313,9 +312,9 @@ class SimEngine:
     def _step(self, effect: fx.StepPlayer) -> None:
         seat = self.seats[effect.env_id]
         versions = effect.versions
-        if any(seat.versions.get(name, version) != version for name, version in versions.items()):
+        if effect.begins_block:
             self._flush([seat])
-        seat.versions, seat.phase = versions, "step"
+        seat.phase = "step"
         self._host.stepped(seat.player, self._granted, effect.parameters)
         exchange = Exchange("step", seat, 0, effect)
         for wire, agent, *_ in seat.asking:

@@ -116,6 +116,9 @@ class ControllerMachine(RuleBasedStateMachine):
                 case fx.Send(fx.HOLDER, PolicyUpdate() as update):
                     assert update.version >= self.published, "an older policy was published"
                     self.published = update.version
+                    for worker, grant in update.grants.items():
+                        assert all(self.core.state.envs[each.env_id].worker == worker for each in grant.grants)
+                        self.grant(grant)
                 case fx.Send(fx.SUPERVISOR, Stopped() as end):
                     self.ends.append(end.exit_reason)
                 case fx.SetTimer(token):

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import StorageError, UsageError
+from runtime.folders import TEMPORARY_PREFIX
 from runtime.run_directory import NUMBERED_IDS_MAX, RunDirectory, RunPaths, claim_run_directory, initial_checkpoints
 from runtime.run_files import inventory
 from runtime.run_lock import LOCK_NAME, Holder, _lock_opened, take_lock, this_process
 from tests.support.full_disk import file_size_limit
 from tests.support.settings import parse
-from trainers.checkpoints import ARRAYS, MANIFEST, STATE, TEMPORARY_PREFIX
+from trainers.checkpoints import ARRAYS, MANIFEST, STATE
 
 CLAIM = """
 import sys

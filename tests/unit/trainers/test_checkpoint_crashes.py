@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from runtime.errors import StorageError
-from runtime.run_directory import ASIDE_PREFIX as READ_ASIDE_PREFIX
 from runtime.run_directory import RunPaths
 from tests.support.model_disk import ModelDisk, PowerLostError, Tree, load, put
-from trainers.checkpoints import ASIDE_PREFIX, Checkpoint, first_loadable, write_checkpoint
+from trainers.checkpoints import Checkpoint, first_loadable, write_checkpoint
 
 RUN = Path("/results/run")
 
@@ -140,7 +139,3 @@ def test_the_model_notices_a_disk_that_does_not_synchronise(reader: Reader, *, s
     disk = begun(syncs_files=syncs_files, syncs_folders=not syncs_files)
     save(disk, 100, 1)
     assert None in {reader.number(tree) for tree in disk.states()}
-
-
-def test_reader_and_writer_agree_on_the_name_of_what_stepped_aside() -> None:
-    assert READ_ASIDE_PREFIX == ASIDE_PREFIX
