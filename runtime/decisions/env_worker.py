@@ -165,18 +165,20 @@ def _replied(
     state: WorkerState, before: Slot, slot: Slot, message: PlayerReplied, now_s: float
 ) -> tuple[WorkerState, Effects]:
     effects = _found(state, slot, message.brains)
-    slot = replace(slot, pending={**slot.pending, **message.pending})
-    agents = sum(slot.pending.values())
+    pending = {**slot.pending, **message.pending}
+    agents = sum(pending.values())
     if before.phase is Phase.RESETTING:
         effects = (*effects, SendReset(slot.env_id, slot.assignment.incarnation))
-        slot = replace(slot, until_step=slot.taken, agents_told=max(slot.agents_told, agents))
+        slot = replace(slot, pending=pending, until_step=slot.taken, agents_told=max(slot.agents_told, agents))
     elif before.phase is Phase.STEPPING:
-        slot = replace(slot, taken=slot.taken + 1, open_steps=slot.open_steps + 1)
+        slot = replace(slot, pending=pending, taken=slot.taken + 1, open_steps=slot.open_steps + 1)
         if agents > slot.agents_told:
             # What this worker may have done unseen is bounded by the most agents known: more must be known before
             # they act, and a grant says that they are.
             effects = (*effects, SendBlocks((slot.env_id,)))
             slot = replace(slot, open_steps=0, agents_told=agents, told_step=slot.taken)
+    else:
+        slot = replace(slot, pending=pending)
     if slot.phase is not Phase.IDLE:
         return with_slot(state, slot), effects
     if state.stop is not None:

@@ -123,9 +123,13 @@ def go_on(state: WorkerState, env_ids: tuple[EnvId, ...], now_s: float) -> tuple
         given = _untold(state, slot)
         changed = any(slot.versions.get(name, version) != version for name, version in versions.items())
         effects.append(StepPlayer(env_id, slot.assignment.incarnation, slot.taken, versions, given, changed))
-        slot = replace(slot, told={**slot.told, **given}, parameters_id=max(slot.parameters_id, state.parameters_id))
         is_cut = slot.is_cut or (changed and slot.open_steps > 0)
-        state = with_slot(state, replace(slot, phase=Phase.STEPPING, versions=versions, is_cut=is_cut))
+        told = {**slot.told, **given} if given else slot.told
+        known = max(slot.parameters_id, state.parameters_id)
+        state = with_slot(
+            state,
+            replace(slot, phase=Phase.STEPPING, versions=versions, is_cut=is_cut, told=told, parameters_id=known),
+        )
     state, more = send_gathered(state)
     return state, (*effects, *more)
 
