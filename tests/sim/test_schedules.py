@@ -156,7 +156,7 @@ def test_a_lost_supervisor_leaves_nobody_and_a_save_that_a_run_goes_on_from() ->
 def test_every_state_of_the_disk_is_met_and_damage_is_passed_over() -> None:
     failed: Counter[str] = Counter()
     damaged = unacknowledged = 0
-    for seed in range(3, 3200, 8):
+    for seed in range(3, 6400, 8):
         outcome = simulate(draw(seed))
         assert outcome.failure is None, f"seed {seed}: {outcome.failure}"
         disk = outcome.worlds[-1].disk
