@@ -21,6 +21,7 @@ from runtime.players.places import made
 from runtime.players.process import PlayerProcess
 from runtime.players.replies import CLOSING
 from runtime.players.server import ExchangeServer, settle
+from runtime.players.wire_connection import CLOSED
 
 _EXIT_WORDS_S = 3.0
 logger = logging.getLogger(__name__)
@@ -240,7 +241,9 @@ class GrpcPlayerLink:
         self._server.say_goodbye()  # a player that is closing waits for an answer before it leaves
         text = str(error)
         if self._process is not None and await self._process.wait(_EXIT_WORDS_S) and self._exit_words() not in text:
-            text = f"{text.rstrip('.')}; {_closed(self._exit_words())}"
+            # Which of the two ends is seen first is chance: a player whose process has ended died.
+            sign = text.rstrip(".").replace(f"the player {CLOSED}", "the player died", 1)
+            text = f"{sign}; {_closed(self._exit_words())}"
         if isinstance(error, PlayerRefusalError):
             return PlayerRefusalError(text, env_id=error.env_id, incarnation=error.incarnation)
         return self._died(text)

@@ -27,6 +27,10 @@ class CallTaker(Protocol):
         """A call was given up, or (None) the connection is gone with all of its calls."""
 
 
+CLOSED = "closed the connection"
+"""What a client did of which nothing else is known."""
+
+
 class WireConnection(asyncio.BufferedProtocol):
     """Reads what the client sends, and hands its calls on at once, within the same turn of the loop."""
 
@@ -37,7 +41,7 @@ class WireConnection(asyncio.BufferedProtocol):
         self._buffer = bytearray(_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._transport: asyncio.Transport | None = None
-        self._reason = "closed the connection"
+        self._reason = CLOSED
 
     def answer(self, stream: int, body: bytes) -> None:
         """Ends a call well; nothing happens when the connection is gone."""

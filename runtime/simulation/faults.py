@@ -14,7 +14,6 @@ from runtime.messages import (
     RestartPlayersRequest,
     StartWorker,
     Status,
-    StepGrant,
     WorkerAlive,
 )
 from runtime.simulation.engine import Seat
@@ -227,7 +226,7 @@ class FaultMaker:
         """A grant that is under way to this worker comes a second time, when it may be about a player of the past."""
         for link in place.incoming:
             for item in link.queue:
-                if item[3] and (isinstance(item[1], StepGrant) or getattr(item[1], "grants", None)):
+                if item[3] and getattr(item[1], "grants", None):
                     self._world.scheduler.at(0.3 * luck, self._send_again, link, item)
                     return
 

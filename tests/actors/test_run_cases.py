@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -47,11 +46,7 @@ def test_c01_a_player_that_exits_once_is_named_and_it_alone_restarts(tmp_path: P
     with bot_run(tmp_path, player, "--num-envs", "4", max_steps=800) as run:
         line = run.wait_for(lambda text: "exit code 9" in text, RUN_S_MAX)
         assert line is not None, run.text
-        # On a busy machine the end of its connection is seen before its own.
-        told = (
-            r"environment 2 \(incarnation 0\), env step 29: the player (died|closed the connection); its process \(pid "
-        )
-        assert re.search(told, line.text), line.text
+        assert "environment 2 (incarnation 0), env step 29: the player died; its process (pid " in line.text
         assert run.wait(RUN_S_MAX) == 0, run.text
         summary = run.summary()
         assert summary["restarts"] == {"0": 0, "1": 0, "2": 1, "3": 0}

@@ -19,7 +19,7 @@ from trainers.networks import NetworkShape
 from trainers.optimizer_state import Weights
 from trainers.ppo.advantages import targets
 from trainers.ppo.descent import FIXED, Descent, State, UpdateModule, descend
-from trainers.ppo.packing import Packing
+from trainers.ppo.packing import KINDS, Packing
 
 Tensor = Any  # TensorFlow ships no usable types.
 Inputs = Mapping[str, npt.NDArray[np.generic]]
@@ -64,11 +64,11 @@ class PPOUpdate(UpdateModule):
         Of few arguments, none of them a variable, and traced once: entering it costs less than two minibatches.
         """
         self._packing = packing = Packing.of(inputs)
-        vectors = len(packing.specs())
+        vectors, specs = len(KINDS), packing.specs()
         size = [self.policy.shape.full_size]
         state = [tf.TensorSpec(size), tf.TensorSpec(size), tf.TensorSpec(size), tf.TensorSpec([], tf.int32)]
 
-        @tf.function(input_signature=[*packing.specs(), *state], jit_compile=True, autograph=False)
+        @tf.function(input_signature=[*specs, *state], jit_compile=True, autograph=False)
         def update(*given: Tensor) -> list[Tensor]:
             after, statistics = self._update(packing.unpack(list(given[:vectors])), tuple(given[vectors:]))
             self._statistics = tuple(statistics)
