@@ -27,6 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Inspect, and return the exit code: 0 Unity takes the model, 1 it would not, 2 this is no model."""
     options = _parser().parse_args(argv)
     try:
+        if options.seed < 0:
+            raise UsageError(f"--seed {options.seed} is negative; expected a whole number from 0 on.")
         body = _read(Path(options.model))
         # Loading the libraries takes longer than to see that there is no file.
         from runtime.acting.unity_model import contract_faults, read_model, try_model  # noqa: PLC0415

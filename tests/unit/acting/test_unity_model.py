@@ -191,6 +191,11 @@ def test_a_file_that_is_no_model_is_told_what_it_is(
     assert text in capsys.readouterr().err
 
 
+def test_a_negative_seed_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["any.onnx", "--seed", "-1"]) == 2
+    assert "--seed -1 is negative; expected a whole number from 0 on" in capsys.readouterr().err
+
+
 def test_a_missing_file_and_a_folder_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "no.onnx")]) == 2
     assert "there is no file" in capsys.readouterr().err
