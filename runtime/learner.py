@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from runtime.experience.brains import BrainParameters, EnvId
 from runtime.experience.columns import StepBlock
-from runtime.experience.demonstrations import Demonstration
+
+if TYPE_CHECKING:
+    from runtime.experience.demonstrations import Demonstration
 
 Schedule = Literal["constant", "linear"]
 TrainerType = Literal["ppo", "offline_bc", "online_bc"]
@@ -195,7 +197,7 @@ class UpdateOutcome(Protocol):
 
 
 UpdateJob = Callable[[], UpdateOutcome]
-ReadDemonstrations = Callable[[str], Sequence[Demonstration]]
+ReadDemonstrations = Callable[[str], "Sequence[Demonstration]"]
 SaveJob = Callable[[Path], None]
 
 

@@ -5,6 +5,8 @@ So short sequences need no padding of their own: any two lanes that follow each 
 
 from __future__ import annotations
 
+from heapq import heapreplace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,24 +23,31 @@ def packed(rows: SequenceRows, order: Indices, *, steps: int, with_tails: bool) 
 
     with_tails: each sequence is followed by its tail. Raises InternalError for a sequence longer than a lane.
     """
-    first, length = rows.first[order], rows.length[order]
+    length = rows.length[order]
     has_tail = (rows.tail[order] >= 0) & with_tails
     sizes = length + has_tail
-    if len(sizes) and int(sizes.max()) > steps:
-        raise InternalError(
-            f"a training sequence of {int(sizes.max())} rows does not fit into lanes of {steps}; expected the worker "
-            "to start a new one before. Report this as a bug.",
-        )
     places, lanes = _next_fit(sizes.tolist(), steps)
-    table = np.full(lanes * steps, -1, np.int32)
-    within = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
-    table[np.repeat(places, length) + within] = np.repeat(first, length) + within
+    table = _filled(rows, order, places, lanes * steps)
     table[(places + length)[has_tail]] = rows.tail[order][has_tail]
     return table.reshape(lanes, steps)
 
 
+def _filled(rows: SequenceRows, sequences: Indices, places: Indices, size: int) -> npt.NDArray[np.int32]:
+    """int32 (size,): the rows of `sequences` from their places on, -1 elsewhere."""
+    first, length = rows.first[sequences], rows.length[sequences]
+    table = np.full(size, -1, np.int32)
+    within = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
+    table[np.repeat(places, length) + within] = np.repeat(first, length) + within
+    return table
+
+
 def _next_fit(sizes: list[int], steps: int) -> tuple[Indices, int]:
-    """Where each sequence lies in the lanes laid end to end, and how many lanes that takes."""
+    """Where each sequence lies in the lanes laid end to end, and how many lanes that takes. Raises InternalError."""
+    if max(sizes, default=0) > steps:
+        raise InternalError(
+            f"a training sequence of {max(sizes)} rows does not fit into lanes of {steps}; expected the worker "
+            "to start a new one before. Report this as a bug.",
+        )
     places, end = [], 0
     for size in sizes:
         room = -end % steps
@@ -63,12 +72,30 @@ def lane_minibatches(
     used = 0
     for _ in range(capacity.epochs):
         order = rng.permutation(len(rows.first))
-        lanes = packed(rows, order, steps=capacity.sequence_length, with_tails=False)
-        parts = min(max(-(-len(lanes) // capacity.lanes), wanted), max(len(lanes), 1))
-        for part in np.array_split(lanes, parts) if parts else []:
-            table[used, : part.size] = part.ravel()
+        places, lanes = _next_fit(rows.length[order].tolist(), capacity.sequence_length)
+        parts = min(max(-(-lanes // capacity.lanes), wanted), max(lanes, 1))
+        for part in np.array_split(np.arange(lanes), parts) if lanes else []:
+            start, end = part[0] * capacity.sequence_length, (part[-1] + 1) * capacity.sequence_length
+            own = (places >= start) & (places < end)
+            table[used] = _spread(rows, order[own], places[own] - start, capacity)
             used += 1
     return table, used
+
+
+def _spread(rows: SequenceRows, sequences: Indices, places: Indices, capacity: Capacity) -> npt.NDArray[np.int32]:
+    """int32 (minibatch_rows,): sequences over all lanes, the longest first, each into the one that holds least.
+
+    A minibatch takes as long as its longest lane. `places`, where they fit for certain, where that is longer.
+    """
+    steps, lengths = capacity.sequence_length, rows.length[sequences].tolist()
+    lanes = [(0, lane) for lane in range(capacity.lanes)]
+    spread = places.copy()
+    for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
+        held, lane = lanes[0]
+        spread[number] = lane * steps + held
+        heapreplace(lanes, (held + lengths[number], lane))
+    fits = max(held for held, _ in lanes) <= steps
+    return _filled(rows, sequences, spread if fits else places, capacity.minibatch_rows)
 
 
 def acted_lanes(rows: SequenceRows, capacity: Capacity) -> dict[str, Array]:

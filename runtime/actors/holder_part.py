@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
 
-from runtime.acting.replica import PolicyReplica
 from runtime.actors.parts import Host, perform_common
 from runtime.decisions.effects import InstallPolicy
 from runtime.decisions.policy_holder import Choose, From, PolicyHolderCore
 from runtime.errors import InternalError, TrainingError
 from runtime.experience.brains import ActionSpec, BrainName, BrainParameters, ObservationSpec
 from runtime.messages import ActionReply, ActionRequest, PolicyUpdate
+
+if TYPE_CHECKING:
+    from runtime.acting.replica import PolicyReplica
 
 
 class HolderPart:
@@ -47,6 +50,8 @@ class HolderPart:
     def _chosen(self, request: ActionRequest, version: int) -> ActionReply:
         try:
             if self._replica is None:
+                from runtime.acting.replica import PolicyReplica  # noqa: PLC0415 - numpy, for who asks for actions
+
                 self._replica = PolicyReplica(request.seed)
             if not self._replica.has(request.behavior, version):
                 self._replica.install(self._newest[request.behavior])

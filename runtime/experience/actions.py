@@ -6,9 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-import cloudpickle
-import numpy as np
-
 from runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,6 +47,8 @@ class Actions:
     @staticmethod
     def from_action_info(info: ActionInfo, spec: ActionSpec) -> Actions:
         """The two halves of `info.action`. Raises ValueError when its width is not the brain's."""
+        import numpy as np  # noqa: PLC0415 - actors that never touch an array do without
+
         action = np.atleast_2d(np.asarray(info.action, dtype=np.float32))
         width = spec.continuous_size + spec.discrete_size
         if action.shape[1] != width:
@@ -60,6 +59,8 @@ class Actions:
 
     def to_array(self) -> Floats:
         """float32 (n, c + branches): the form of `ActionInfo.action`."""
+        import numpy as np  # noqa: PLC0415 - as above
+
         return np.concatenate([self.continuous, self.discrete.astype(np.float32)], axis=1)
 
 
@@ -86,6 +87,8 @@ class ModelPolicy(Policy):
 
 def pickled(policy: Policy) -> bytes:
     """A hand-written policy as EnvWorkers are sent it. Raises UsageError for one that cannot be pickled."""
+    import cloudpickle  # noqa: PLC0415 - only who sends one needs it
+
     try:
         body: bytes = cloudpickle.dumps(policy)
     except Exception as error:

@@ -13,20 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NewType
+from typing import TYPE_CHECKING, Literal, NewType, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    # Loaded where it is used: actors that never touch an array do without, and without its 15 MB.
+    import numpy as np
+    import numpy.typing as npt
 
 EnvId = NewType("EnvId", int)
 Incarnation = NewType("Incarnation", int)
 BrainName = NewType("BrainName", str)
 
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int32]
-Ids = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Observation = npt.NDArray[np.float32] | npt.NDArray[np.uint8]
+Floats: TypeAlias = "npt.NDArray[np.float32]"
+Ints: TypeAlias = "npt.NDArray[np.int32]"
+Ids: TypeAlias = "npt.NDArray[np.int64]"
+Bools: TypeAlias = "npt.NDArray[np.bool_]"
+Observation: TypeAlias = "npt.NDArray[np.float32] | npt.NDArray[np.uint8]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +157,20 @@ class TerminalRows:
 
 def empty_rows(spec: BrainParameters) -> tuple[DecisionRows, TerminalRows]:
     """No agents at all, with the right shapes."""
+    import numpy as np  # noqa: PLC0415 - as above
+
     ids, floats, ints = np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.int32)
     observations = tuple(
         np.zeros((0, *each.shape), np.uint8 if each.dtype == "uint8" else np.float32) for each in spec.observation_specs
     )
     decisions = DecisionRows(ids, observations, floats, None, ints, floats)
     return decisions, TerminalRows(ids, observations, floats, np.zeros(0, np.bool_), ints, floats)
+
+
+def _nothing() -> Floats:
+    import numpy as np  # noqa: PLC0415 - as above
+
+    return np.zeros((0, 0), np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,8 +186,8 @@ class BrainInfo:
     decisions: DecisionRows
     terminals: TerminalRows
     worker_id: EnvId = EnvId(0)
-    memories: Floats = field(default_factory=lambda: np.zeros((0, 0), np.float32))
-    previous_vector_actions: Floats = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    memories: Floats = field(default_factory=_nothing)
+    previous_vector_actions: Floats = field(default_factory=_nothing)
     text_observations: tuple[str, ...] = ()
 
     @property
@@ -193,6 +203,8 @@ class BrainInfo:
     @property
     def vector_observations(self) -> Floats:
         """float32 (n, total size): the rank-1 observations side by side."""
+        import numpy as np  # noqa: PLC0415 - as above
+
         vectors = [each for each in self.decisions.observations if each.ndim == 2]
         if not vectors:
             return np.zeros((len(self.decisions), 0), np.float32)

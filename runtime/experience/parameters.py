@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniformDraw:
@@ -57,6 +55,8 @@ def drawn_value(value: ParameterValue, *, reset: int) -> float:
     """The number that `value` gives for the n-th reset (from 0): a function of its seed and n alone."""
     if not isinstance(value, UniformDraw | GaussianDraw | MultiRangeDraw):
         return float(value)
+    import numpy as np  # noqa: PLC0415 - the Supervisor knows of parameters too, and draws none
+
     rng = np.random.default_rng((value.seed & 0xFFFF_FFFF, reset))
     match value:
         case UniformDraw(min_value=low, max_value=high):

@@ -7,7 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainers.ppo.layers import Recurrence, dense, lstm_step
+from trainers.ppo.layers import dense
+from trainers.ppo.lstm import Recurrence, lstm_step
 from trainers.ppo.policy import ActorCritic, PolicyOutputs
 
 Tensor = Any  # TensorFlow ships no usable types.
@@ -24,7 +25,7 @@ class ActingNetwork(ActorCritic):
     ) -> tuple[PolicyOutputs, Tensor]:
         """Outputs for normalised vectors (n, V) and sights; float32 (n, w), the memory that follows `memories`."""
         self._after: list[Tensor] = []
-        recurrence = Recurrence(memories, tf.ones([memories.shape[0]]), 1)
+        recurrence = Recurrence(memories, tf.ones([memories.shape[0]]), steps=1, used=tf.constant(1))
         outputs = self.outputs(dict(weights), inputs, sights, recurrence)
         return outputs, tf.concat(self._after, axis=1) if self._after else memories
 

@@ -12,8 +12,8 @@ from trainers.batches import Capacity
 from trainers.layouts import layout_size
 from trainers.networks import NetworkShape
 from trainers.optimizer_state import Weights
-from trainers.ppo.layers import Recurrence
 from trainers.ppo.loss import LossParts, ppo_loss
+from trainers.ppo.lstm import Recurrence
 from trainers.ppo.policy import ActorCritic
 from trainers.reward_signals.streams import RewardStreams
 
@@ -155,5 +155,14 @@ def rates(shape: NetworkShape, numbers: Mapping[str, Tensor]) -> Tensor:
 
 
 def recurrence_of(rows: Mapping[str, Tensor], steps: int) -> Recurrence | None:
-    """What a network with memory needs of `rows`, lanes of `steps`; None for one without."""
-    return Recurrence(rows["memories"], rows["starts"], steps) if "memories" in rows else None
+    """What a network with memory needs of `rows`, lanes of `steps`; None for one without.
+
+    Where their `weight` says which rows there are, no lane is looked at beyond the longest.
+    """
+    if "memories" not in rows:
+        return None
+    used = tf.constant(steps)
+    if "weight" in rows:
+        is_used = tf.reduce_max(tf.reshape(rows["weight"], [-1, steps]), axis=0) > 0.0
+        used = tf.reduce_max(tf.where(is_used, tf.range(1, steps + 1), 0))
+    return Recurrence(rows["memories"], rows["starts"], steps, used)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -15,18 +15,6 @@ Tensor = Any  # TensorFlow ships no usable types.
 BYTE_MAX = 255.0
 FAR = 1e9
 """Taken from the score of a thing that is not there: its share of the attention is 0 exactly."""
-
-
-class Recurrence(NamedTuple):
-    """What a network with memory needs beside its inputs: n rows are lanes of `steps` rows one after the other.
-
-    memories: float32 (n, w), what the agent remembers where a sequence starts. starts: float32 (n,), 1 there; elsewhere
-    the memory is what the row before left.
-    """
-
-    memories: Tensor
-    starts: Tensor
-    steps: int
 
 
 def dense(name: str, weights: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
@@ -121,41 +109,3 @@ def encode_buffer(name: str, weights: Mapping[str, Tensor], things: Tensor, agen
     together = known + dense(f"{name}.attended", weights, tf.matmul(shares, value))
     count = tf.maximum(tf.reduce_sum(is_there, axis=1), 1.0)
     return tf.matmul(is_there[:, None, :], together)[:, 0] / count[:, None]
-
-
-def lstm(name: str, weights: Mapping[str, Tensor], inputs: Tensor, recurrence: Recurrence) -> Tensor:
-    """(n, cells) of inputs (n, F), lane by lane; a lane starts with a sequence, or its first rows count for nothing.
-
-    The gates stand side by side: input, forget, candidate, output. The part of each row that depends on its input alone
-    is one product for all.
-    """
-    rows, steps = inputs.shape[0], recurrence.steps
-    kernel = weights[f"{name}.recurrent.kernel"]
-    cells, lanes = kernel.shape[0], rows // steps
-
-    def by_step(column: Tensor) -> Tensor:
-        return tf.transpose(tf.reshape(column, [lanes, steps, column.shape[1]]), [1, 0, 2])
-
-    told = by_step(dense(name, weights, inputs))
-    memories, starts = by_step(recurrence.memories), by_step(recurrence.starts[:, None])
-
-    def step(number: Tensor, hidden: Tensor, cell: Tensor, given: Any) -> tuple[Tensor, ...]:
-        is_start = starts[number] > 0.0
-        hidden = tf.where(is_start, memories[number][:, :cells], hidden)
-        cell = tf.where(is_start, memories[number][:, cells:], cell)
-        hidden, cell = lstm_step(told[number] + tf.matmul(hidden, kernel), cell)
-        return number + 1, hidden, cell, given.write(number, hidden)
-
-    nothing = tf.zeros([lanes, cells])
-    given = tf.TensorArray(tf.float32, size=steps, element_shape=[lanes, cells])
-    *_, given = tf.while_loop(
-        lambda number, *_: number < steps, step, (tf.constant(0), nothing, nothing, given), maximum_iterations=steps
-    )
-    return tf.reshape(tf.transpose(given.stack(), [1, 0, 2]), [rows, cells])
-
-
-def lstm_step(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """What is given out and kept, (n, cells) twice, from gates (n, 4 * cells) before their non-linearities."""
-    let_in, keep, candidate, give = tf.split(gates, 4, axis=1)
-    cell = tf.sigmoid(keep) * cell + tf.sigmoid(let_in) * tf.tanh(candidate)
-    return tf.sigmoid(give) * tf.tanh(cell), cell

@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from trainers.networks import NetworkShape
 from trainers.normalizer import CLIP
-from trainers.ppo.layers import Recurrence, channels_last, dense, encode_buffer, encode_image, lstm, swish
+from trainers.ppo.layers import channels_last, dense, encode_buffer, encode_image, swish
+from trainers.ppo.lstm import Recurrence, lstm
 
 Tensor = Any  # TensorFlow ships no usable types.
 

@@ -75,6 +75,29 @@ def test_short_sequences_make_smaller_minibatches_and_not_fewer() -> None:
     assert lane_minibatches(short, capacity, np.random.default_rng(1))[1] == 13
 
 
+@given(drawn=sequences, batch_size=st.integers(1, 40))
+def test_a_minibatch_holds_sequences_whole_and_its_longest_lane_is_short(
+    drawn: tuple[int, list[tuple[int, bool]]], batch_size: int
+) -> None:
+    steps, wanted = drawn
+    rows = rows_of([each for each, _ in wanted], [each for _, each in wanted])
+    capacity = capacity_for(
+        rows=len(rows.starts), buffer_size=8, batch_size=batch_size, epochs=1, sequence_length=steps
+    )
+    table, used = lane_minibatches(rows, capacity, np.random.default_rng(1))
+    for minibatch in table[:used]:
+        lanes = minibatch.reshape(capacity.lanes, steps)
+        for lane in lanes:
+            kept = lane[lane >= 0]
+            assert (lane[: len(kept)] >= 0).all()
+            is_new = np.diff(kept, prepend=-2) != 1
+            assert rows.starts[kept[is_new]].all()
+        lengths = (lanes >= 0).sum(axis=1)
+        of_sequences = [length for first, length in zip(rows.first, rows.length, strict=True) if first in minibatch]
+        if len(of_sequences) <= capacity.lanes:
+            assert lengths.max() == max(of_sequences)
+
+
 @given(drawn=sequences)
 def test_every_row_and_every_tail_has_its_place_among_what_acted(drawn: tuple[int, list[tuple[int, bool]]]) -> None:
     steps, wanted = drawn
