@@ -26,34 +26,36 @@ UNIFORM_LOW, UNIFORM_HIGH = 1e-7, 1.0 - 1e-7
 
 
 def acting_graph(shape: NetworkShape, flat: Floats, normalizer: Normalizer, *, sequence_length: int = 0) -> bytes:
-    """The graph that acts; its contract is in `runtime/acting`. sequence_length: of a policy with memory."""
+    """The graph that acts; its contract is in `runtime/acting`. sequence_length: of a policy with memory.
+
+    Values are a piece of their own at the end, without which it still acts, unless critic and actor are one, or the
+    critic remembers.
+    """
     graph, weights = GraphWriter("acting"), named_weights(shape, flat)
     inputs = graph_inputs(graph, shape, normalizer)
-    size, memories = shape.memory_size, list[str]()
+    size = shape.memory_size
     memory = graph.input("memory_in", ["batch", shape.memory_width]) if size else ""
-
-    def recalled(name: str, place: int) -> str:
-        hidden = trunk(graph, name, weights, inputs)
-        if not size:
-            return hidden
-        own = memory if shape.shared_critic else columns(graph, memory, (place * size, (place + 1) * size))
-        hidden, after = recall(graph, name, weights, hidden, own)
-        memories.append(after)
-        return hidden
-
-    actor = recalled("actor", 0)
+    actor, after = trunk(graph, "actor", weights, inputs), ""
+    if size:
+        own = memory if shape.shared_critic else columns(graph, memory, (0, size))
+        actor, after = recall(graph, "actor", weights, actor, own)
     if shape.continuous_size:
         graph.output("mean", dense(graph, "mean", weights, actor), ["batch", shape.continuous_size])
         graph.output("log_std", graph.constant("log_std_weight", weights["log_std"]), [shape.continuous_size])
     if shape.mask_size:
         graph.output("logits", dense(graph, "logits", weights, actor), ["batch", shape.mask_size])
-    critic = actor if shape.shared_critic else recalled("critic", 1)
-    graph.output("value", dense(graph, "value", weights, critic), ["batch", shape.streams])
+    is_apart = not size and not shape.shared_critic
+    values, critic = GraphWriter("acting", prefix="values_") if is_apart else graph, actor
+    if not shape.shared_critic:
+        critic = trunk(values, "critic", weights, inputs)
+        if size:
+            critic, its_memory = recall(graph, "critic", weights, critic, columns(graph, memory, (size, 2 * size)))
+            after = graph.node("Concat", after, its_memory, axis=1)
+    values.output("value", dense(values, "value", weights, critic), ["batch", shape.streams])
     if size:
-        after = graph.node("Concat", *memories, axis=1) if len(memories) > 1 else memories[0]
         graph.output("memory", after, ["batch", shape.memory_width])
         graph.constant_output("sequence_length", [float(sequence_length)])
-    return graph.body()
+    return graph.body(values) if is_apart else graph.body()
 
 
 def unity_graph(shape: NetworkShape, flat: Floats, normalizer: Normalizer) -> bytes:

@@ -4,6 +4,9 @@ Inputs `obs_0` … `obs_{k-1}`, float32 [batch, *shape], in the order of the bra
 that apply: `mean` [batch, c] and the constant `log_std` [c]; `logits` [batch, sum of branch sizes], raw; `value`
 [batch, streams]. A policy with memory has the input `memory_in` [batch, w], the output `memory` [batch, w], to be given
 with the agent's next observation, and the constant `sequence_length` [1]: after so many steps a training sequence ends.
+
+The bytes are a ModelProto. Its graph may come in two pieces (protobuf joins them): the first acts, the second has what
+only `value` needs.
 """
 
 from __future__ import annotations
@@ -24,6 +27,10 @@ Session = Any
 OPTIMISED_FROM_BYTES = 1 << 19
 """From here on, and with convolutions, optimising a graph pays. A smaller one runs as fast as it was written, and
 optimising it takes longer than all its runs save until the next version comes."""
+
+# Of protobuf: kinds of fields, and the key of ModelProto.graph.
+_VARINT, _BYTES = 0, 2
+_GRAPH = 7 << 3 | _BYTES
 
 _CONSTANTS = ("log_std", "sequence_length")
 _OUTPUT_RANKS = {"mean": 2, "log_std": 1, "logits": 2, "value": 2, "memory": 2, "sequence_length": 1}
@@ -64,13 +71,13 @@ class ActingGraph:
 
     Raises InternalError when the bytes are no graph that onnxruntime loads, ShapeError when its inputs or outputs are
     not those of an acting graph. name: what errors call it. gives_values: False leaves the values out, and with them
-    the critic, which is half of most graphs.
+    the critic, which is half of most graphs; its weights are not even loaded where they are a piece of their own.
     """
 
     def __init__(self, body: bytes, *, name: str, gives_values: bool = True) -> None:
         self.name = name
         self.gives_values = gives_values
-        self.session = _open_session(body, name)
+        self.session = _open_session(body if gives_values else acting_piece(body), name)
         self.shape = _read_shape(self.session, name)
         self._inputs = [f"obs_{index}" for index in range(len(self.shape.observations))]
         present = [each.name for each in self.session.get_outputs()]
@@ -152,6 +159,34 @@ def _probe(shape: GraphShape, rows: int) -> dict[str, Floats]:
     if shape.memory_size:
         sizes[_MEMORY_IN] = (shape.memory_size,)
     return {name: (3 * rng.standard_normal((rows, *each))).astype(np.float32) for name, each in sizes.items()}
+
+
+def acting_piece(body: bytes) -> bytes:
+    """A model without all but the first piece of its graph; `body` itself where it has but one, or cannot be read."""
+    at, kept, has_graph = 0, list[bytes](), False
+    while at < len(body):
+        start, key = at, body[at]
+        size, at = _varint(body, at + 1)
+        if key & 7 == _BYTES:
+            at += size
+        elif key & 7 != _VARINT:
+            return body
+        if key != _GRAPH or not has_graph:
+            kept.append(body[start:at])
+        has_graph = has_graph or key == _GRAPH
+    return b"".join(kept) if at == len(body) else body
+
+
+def _varint(body: bytes, at: int) -> tuple[int, int]:
+    """The number that begins at a place, as protobuf writes them, and the place behind it."""
+    number = shift = 0
+    while at < len(body):
+        byte, at = body[at], at + 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            break
+        shift += 7
+    return number, at
 
 
 def _open_session(body: bytes, name: str) -> Session:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from runtime.acting.graphs import ActingGraph
+from runtime.acting.graphs import ActingGraph, acting_piece
 from runtime.errors import InternalError, ShapeError
 from runtime.experience.brains import ActionSpec, BrainName, BrainParameters, ObservationSpec
 from tests.support.graphs import GraphWriter, acting_graph, serialize
@@ -108,6 +108,18 @@ def test_a_mean_and_a_log_std_of_different_sizes_are_refused() -> None:
 def test_bytes_that_are_no_graph_are_refused(body: bytes) -> None:
     with pytest.raises(InternalError, match=r"the policy is no graph that onnxruntime [\d.]+ loads"):
         ActingGraph(body, name="the policy")
+
+
+@given(body=st.binary(max_size=60) | st.integers(0, 400).map(lambda size: acting_graph(BOT)[:size]))
+def test_what_has_no_second_piece_is_left_as_it_is(body: bytes) -> None:
+    graph_key = bytes([0x3A])
+    if body.count(graph_key) < 2:
+        assert acting_piece(body) == body
+    assert len(acting_piece(body)) <= len(body)
+
+
+def test_a_model_of_one_piece_is_left_as_it_is() -> None:
+    assert acting_piece(acting_graph(BOT)) == acting_graph(BOT)
 
 
 def test_a_log_std_that_is_not_finite_is_refused() -> None:

@@ -11,6 +11,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime.acting.graphs import acting_piece
 from runtime.experience.brains import Floats
 from tests.support.experience_streams import small_brain, small_learner, small_settings, walkers
 from trainers.export import acting_graph, unity_graph
@@ -83,6 +84,21 @@ def test_the_acting_graph_equals_the_tensorflow_policy(shape: NetworkShape, seed
         assert list(found) == [*names, "value"]
         for name, values in found.items():
             np.testing.assert_allclose(values, getattr(expected, name), rtol=1e-5, atol=1e-5)
+
+
+@settings(max_examples=25)
+@given(shape=shapes, seed=st.integers(0, 1000))
+def test_the_first_piece_acts_with_the_same_bits_and_without_the_critic(shape: NetworkShape, seed: int) -> None:
+    body = acting_graph(shape, *random_policy(shape, seed))
+    onnx.checker.check_model(onnx.load_from_string(body), full_check=True)
+    piece = acting_piece(body)
+    onnx.checker.check_model(onnx.load_from_string(piece), full_check=True)
+    feed = observations_of(shape, 5)
+    whole, acting = run(body, feed), run(piece, feed)
+    assert acting.keys() == (whole.keys() if shape.shared_critic else whole.keys() - {"value"})
+    for name, values in acting.items():
+        assert values.tobytes() == whole[name].tobytes()
+    assert b"critic" not in piece
 
 
 def test_the_acting_graph_holds_only_operators_that_keep_a_rows_bits() -> None:
