@@ -43,10 +43,12 @@ def record(scene: str, path: Path, *, episodes: int, seed: int = 0, generation: 
     """Where the recording is, and its records: `episodes` episodes of the first agent of `scene`, `fake:NAME[?k=v]`.
 
     seed: of the player. generation: 1 for the files of ML-Agents 0.8 to 0.10. Raises UsageError for a scene without an
-    expert, StorageError when the file cannot be written.
+    expert and for a folder, StorageError when the file cannot be written.
     """
     if episodes < 1:
         raise UsageError(f"{episodes} episodes; expected at least 1.")
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; expected the file to write. Name one in it: {path / 'NAME.demo'}.")
     fake_spec(scene)  # a wrong name is a mistake of the user's, not of the player's
     try:
         return asyncio.run(_recorded(scene, path, episodes, seed, generation))

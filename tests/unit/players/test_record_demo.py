@@ -59,6 +59,7 @@ def test_the_command_says_where_the_file_is(tmp_path: Path, capsys: pytest.Captu
         (["crowd", "x.demo"], 2, "nobody knows how to play 'fake:crowd'; expected a scene with one of Balance, Basic"),
         (["basik", "x.demo"], 2, "basic"),
         (["basic", "x.demo", "--episodes", "0"], 2, "0 episodes; expected at least 1."),
+        (["basic", "/proc"], 2, "/proc is a folder; expected the file to write. Name one in it: /proc/NAME.demo."),
         (["basic", "/proc/none/x.demo"], 5, "/proc/none/x.demo cannot be written"),
     ],
 )
