@@ -84,7 +84,9 @@ class PPOLearner:
         self._saved: dict[str, Mapping[str, Any]] = {}  # JSON
         self._saved_arrays: dict[str, dict[str, Array]] = {}
         self._takes_policies_only = False
+        # The behaviors of the checkpoint that was loaded, and what to call it.
         self._known_elsewhere: tuple[str, ...] = ()
+        self._elsewhere = ""
 
     def add_brain(self, brain: BrainParameters) -> PolicyRelease | None:
         """The first policy of a new behavior, or None when the behavior is known."""
@@ -94,7 +96,7 @@ class PPOLearner:
         if behavior is None:
             behavior = self._make(brain, self._options.settings_for(name))
         else:
-            refuse_other_brain(behavior.brain, brain)
+            refuse_other_brain(behavior.brain, brain, is_saved=name in self._unmet)
         self._unmet.discard(name)
         self._brains[brain.brain_name] = brain
         if not is_first:
@@ -145,11 +147,11 @@ class PPOLearner:
         return samples_of(self._options.demonstrations(cloning.demo_path), brain, source=cloning.demo_path)
 
     def _unknown_elsewhere(self, name: str) -> str:
-        """What is to be said of a behavior that the run to take weights from does not know; else empty."""
-        if not self._takes_policies_only or name in self._known_elsewhere:
+        """What is to be said of a behavior that the checkpoint does not know, although it knows others; else empty."""
+        if not self._known_elsewhere or name in self._known_elsewhere:
             return ""
         known = ", ".join(map(repr, self._known_elsewhere))
-        return f"behavior {name!r}: the checkpoint to take weights from knows {known}, and not this one"
+        return f"behavior {name!r}: {self._elsewhere} knows {known}, and not this one"
 
     def _refuse_beyond_memory(self, brain: BrainParameters, settings: BehaviorSettings, demonstrated: int) -> None:
         if self._options.is_training:
@@ -290,6 +292,7 @@ class PPOLearner:
         if not isinstance(run_state, dict) or not isinstance(clock, int):
             raise foreign("run_state and clock are not what they should be")
         self._clock_floor = clock
+        self._known_elsewhere, self._elsewhere = tuple(sorted(self._saved)), "the run to go on with"
         for name in sorted(self._saved):
             self._restore(name)
         return {**run_state, "damaged": damaged}
@@ -309,7 +312,7 @@ class PPOLearner:
         """Takes weights and normalisers alone; counters start at 0."""
         self._takes_policies_only = True
         self._take(folders)
-        self._known_elsewhere = tuple(sorted(self._saved))
+        self._known_elsewhere, self._elsewhere = tuple(sorted(self._saved)), "the checkpoint to take weights from"
 
     def _take(self, folders: Sequence[Path]) -> tuple[Checkpoint, list[str]]:
         _, checkpoint, damaged = first_loadable(folders)

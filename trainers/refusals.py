@@ -60,8 +60,9 @@ def _refuse_image(name: str, index: int, spec: ObservationSpec, kind: str, *, ow
         )
     _, height, width = spec.shape
     if min(height, width) < encoder.side_min:
+        fitting = [other for other, each in ENCODERS.items() if min(height, width) >= each.side_min]
         raise UsageError(
             f"brain {name!r}: observation {index}, {spec.name!r}, is an image of {width}x{height} pixels; expected at "
             f"least {encoder.side_min} on each side for {owner}vis_encode_type {kind!r}. Give the sensor a larger "
-            "picture.",
+            f"picture{', or choose an encoder that takes it: ' if fitting else ''}{', '.join(fitting)}.",
         )

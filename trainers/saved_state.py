@@ -185,6 +185,11 @@ def saved_signals(saved: State) -> list[str]:
     return ["extrinsic"] if signals == 1 else list(signals)
 
 
+SAME_NETWORK = (
+    "Expected the same network; restore the settings and the player of that run, or start anew with another --run-id."
+)
+
+
 def refuse_other_shape(behavior: Behavior, state: State, *, but: Collection[str] = ()) -> None:
     """Raises UsageError that names each difference between the saved network and the one asked for.
 
@@ -197,8 +202,7 @@ def refuse_other_shape(behavior: Behavior, state: State, *, but: Collection[str]
     ]
     if differences:
         raise UsageError(
-            f"behavior {behavior.name!r} does not fit the checkpoint: {'; '.join(differences)}. Expected the same "
-            "network; restore the settings and the player of that run, or start anew with another --run-id.",
+            f"behavior {behavior.name!r} does not fit the checkpoint: {'; '.join(differences)}. {SAME_NETWORK}"
         )
 
 
@@ -230,22 +234,35 @@ def shape_fields(shape: NetworkShape) -> dict[str, Any]:
     }
 
 
-def refuse_other_brain(known: BrainParameters, brain: BrainParameters) -> None:
-    """Raises UsageError when two brains of one behavior differ in what they observe or do."""
-    differences = []
+def refuse_other_brain(known: BrainParameters, brain: BrainParameters, *, is_saved: bool) -> None:
+    """Raises UsageError when two brains of one behavior differ in what they observe or do.
+
+    is_saved: the one that is known is that of a checkpoint, and no player's.
+    """
     seen = [[(each.shape, each.dtype) for each in one.observation_specs] for one in (known, brain)]
     shapes, types = ([[each[field] for each in one] for one in seen] for field in (0, 1))
+    told = ("{} saved, {} now" if is_saved else "{} and {}").format
+    differences = []
     if shapes[0] != shapes[1]:
-        differences.append(f"observation shapes {shapes[0]} and {shapes[1]}")
+        differences.append(f"observation shapes {told(*shapes)}")
     elif types[0] != types[1]:
-        differences.append(f"types of observations {types[0]} and {types[1]} (PNG files are uint8)")
+        differences.append(f"types of observations {told(*types)} (PNG files are uint8)")
     if known.action_spec != brain.action_spec:
-        differences.append(f"actions {known.action_spec} and {brain.action_spec}")
-    if differences:
+        differences.append(f"actions {told(known.action_spec, brain.action_spec)}")
+    if not differences:
+        return
+    if is_saved:
         raise UsageError(
-            f"brains {known.brain_name!r} and {brain.brain_name!r} belong to one behavior but differ: "
-            f"{'; '.join(differences)}. Expected equal ones; give them different behavior names in the player.",
+            f"behavior {brain.behavior_name!r} does not fit the checkpoint: {'; '.join(differences)}. {SAME_NETWORK}"
         )
+    one, other = known.brain_name, brain.brain_name
+    who = f"brains {one!r} and {other!r} belong to one behavior but differ"
+    if one == other:
+        who = f"brain {one!r} differs from player to player"
+    raise UsageError(
+        f"{who}: {'; '.join(differences)}. Expected equal ones; "
+        + ("start players of one build." if one == other else "give them different behavior names in the player."),
+    )
 
 
 def parts_of(number: int, arrays: Mapping[str, Array]) -> dict[str, Array]:

@@ -60,6 +60,8 @@ def read_demonstrations(
         files = sorted(path.glob(f"*{SUFFIX}"))
         if not files:
             raise DemonstrationError(f"{path} holds no {SUFFIX} file; expected at least one.")
+    elif not path.exists():
+        raise DemonstrationError(f"{path} does not exist; give a {SUFFIX} file, or a folder of them.")
     elif path.suffix != SUFFIX:
         raise DemonstrationError(f"{path} is no {SUFFIX} file; give one, or a folder of them.")
     else:

@@ -187,10 +187,13 @@ class _Block:
         """The truth value of `key`; False where there is none, or a wrong one, which is a fault."""
         return bool(self._read(key, kinds.boolean()))
 
-    def check(self, key: str, kind: kinds.Kind[int]) -> None:
-        """Notes a fault if the value of `key`, which may be needed by nobody, is none of that kind; it is gone then."""
+    def check(self, key: str, kind: kinds.Kind[int], *, instead: int) -> None:
+        """Notes a fault if the value of `key`, which may be needed by nobody, is none of that kind.
+
+        instead: what then stands in its place, so that what the file does not say brings no second fault.
+        """
         if key in self._nodes and self._read(key, kind) is None:
-            del self._nodes[key]
+            self._nodes[key] = Scalar(self.at(key), str(instead))
 
     def _read(self, key: str, kind: kinds.Kind[int] | kinds.Kind[bool]) -> int | bool | None:
         if key not in self._nodes:
@@ -230,10 +233,10 @@ def _translated(entries: tuple[Entry, ...], place: Place, findings: Findings) ->
     block = _Block(entries, place, findings)
     block.refuse_unknown()
     if block.is_true("use_recurrent"):
-        block.check("memory_size", ERA_MEMORY)
+        block.check("memory_size", ERA_MEMORY, instead=4)
     else:
-        block.check("memory_size", kinds.integer(at_least=1))
-    block.check("sequence_length", kinds.integer(at_least=1))
+        block.check("memory_size", kinds.integer(at_least=1), instead=4)
+    block.check("sequence_length", kinds.integer(at_least=1), instead=1)
     top: dict[str, tuple[Node, Place]] = {
         "trainer_type": (block.node("trainer"), block.at("trainer"))
         if block.has("trainer")

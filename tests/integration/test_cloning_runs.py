@@ -78,7 +78,8 @@ def refused(folder: Path, demo: Path) -> FinishedRun:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("Missing.demo", "Missing.demo cannot be read: No such file or directory."),
+        ("Missing.demo", "Missing.demo does not exist; give a .demo file, or a folder of them."),
+        ("Missing", "Missing does not exist; give a .demo file, or a folder of them."),
         ("Basic.txt", "Basic.txt is no .demo file; give one, or a folder of them."),
         ("empty", "empty holds no .demo file; expected at least one."),
         ("Damaged.demo", "Damaged.demo, byte"),
@@ -86,6 +87,7 @@ def refused(folder: Path, demo: Path) -> FinishedRun:
 )
 def test_a_bad_path_is_told_before_anything_is_started(tmp_path: Path, demos: Path, name: str, told: str) -> None:
     (tmp_path / "empty").mkdir()
+    (tmp_path / "Basic.txt").touch()
     (tmp_path / "Damaged.demo").write_bytes((demos / "Basic.demo").read_bytes()[:300])
     run = refused(tmp_path, tmp_path / name)
     assert run.code == 2

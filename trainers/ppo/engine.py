@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import sys
 import warnings
@@ -82,11 +81,3 @@ def _without_keras() -> Iterator[None]:
     finally:
         if not is_there:
             del sys.modules["keras"]
-
-
-def give_back_memory() -> None:
-    """Returns to the system what a compilation has freed: about 100 MB that the C library would keep for later."""
-    if sys.platform != "linux":
-        return
-    with contextlib.suppress(OSError, AttributeError):  # another C library than glibc
-        ctypes.CDLL(None).malloc_trim(0)

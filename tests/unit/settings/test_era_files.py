@@ -275,6 +275,15 @@ def test_c37_a_sequence_longer_than_a_batch_is_refused(tmp_path: Path) -> None:
     assert fault.startswith("trainer.yaml:4: Bot.sequence_length: sequence_length 64 is larger than batch_size 32")
 
 
+@pytest.mark.parametrize(("batch_size", "wrong"), [(32, "sequence_length: 0"), (64, "memory_size: 3")])
+def test_a_wrong_value_brings_no_fault_about_what_would_stand_in_its_place(
+    tmp_path: Path, batch_size: int, wrong: str
+) -> None:
+    lines = f"use_recurrent: true\n  batch_size: {batch_size}\n  {wrong}\n"
+    (fault,) = faults_of(tmp_path, f"{SHIPPED}Bot:\n  {lines}")
+    assert fault.startswith(f"trainer.yaml:5: Bot.{wrong} is not allowed")
+
+
 def test_c37_a_recurrent_brain_has_its_memory(tmp_path: Path) -> None:
     memory = era(tmp_path, f"{SHIPPED}Bot:\n  use_recurrent: true\n  memory_size: 8\n").settings_for("Bot")
     found = memory.network_settings.memory

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import StorageError, UsageError
-from runtime.experience.brains import ActionSpec, BrainParameters
+from runtime.experience.brains import BrainParameters
 from runtime.learner import BehaviorSettings, Learner, LearnerOptions
 from tests.support.experience_streams import (
     EYE,
@@ -131,14 +131,6 @@ def test_a_saved_behavior_is_known_before_its_player_announces_it_again(tmp_path
     release = again.add_brain(BRAIN)
     assert release is not None
     assert (release.version, again.add_brain(BRAIN)) == (1, None)
-
-
-def test_a_saved_behavior_is_not_taken_for_another_of_its_name(tmp_path: Path) -> None:
-    trained().begin_save({})(tmp_path / "save")
-    again = small_learner(small_settings(normalize=True))
-    again.load([tmp_path / "save"])
-    with pytest.raises(UsageError, match="belong to one behavior but differ: actions"):
-        again.add_brain(replace(BRAIN, action_spec=ActionSpec(discrete_branches=(7,))))
 
 
 def test_a_saved_behavior_that_the_settings_no_longer_name_stays_in_later_checkpoints(tmp_path: Path) -> None:

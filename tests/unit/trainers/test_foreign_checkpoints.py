@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import numpy as np
 import pytest
 
 from runtime.errors import StorageError, UsageError
+from runtime.experience.brains import ActionSpec, BrainName
 from tests.support.experience_streams import small_brain, small_learner
 from trainers.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from trainers.tensors_file import Array
 
+BRAIN = small_brain()
 BOMB = b"[" * 200_000
 
 
@@ -125,3 +128,25 @@ def test_a_behavior_of_other_form_is_refused_or_means_something(tmp_path: Path, 
         return
     with pytest.raises((StorageError, UsageError), match=r"was not written by this program: behavior 'Walker'|saved, "):
         learner.load([tmp_path / "bad"])
+
+
+def test_a_saved_behavior_is_not_taken_for_another_of_its_name(tmp_path: Path) -> None:
+    small_learner(brains=[BRAIN]).begin_save({})(tmp_path / "save")
+    again = small_learner()
+    again.load([tmp_path / "save"])
+    other = r"behavior 'Walker' does not fit the checkpoint: actions ActionSpec.* saved, .*\(7,\)\) now. Expected"
+    with pytest.raises(UsageError, match=other):
+        again.add_brain(replace(BRAIN, action_spec=ActionSpec(discrete_branches=(7,))))
+
+
+def test_a_run_that_goes_on_says_which_behavior_is_new_to_it(tmp_path: Path) -> None:
+    small_learner(brains=[BRAIN]).begin_save({})(tmp_path / "save")
+    again = small_learner()
+    again.load([tmp_path / "save"])
+    known, new = again.add_brain(BRAIN), again.add_brain(replace(BRAIN, brain_name=BrainName("Runner")))
+    assert known is not None
+    assert known.warning == ""
+    assert new is not None
+    assert new.warning == (
+        "behavior 'Runner': the run to go on with knows 'Walker', and not this one; it begins with random weights"
+    )

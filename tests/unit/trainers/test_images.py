@@ -58,6 +58,11 @@ def image_of(width: int, height: int, **changes: object) -> BrainParameters:
         (image_of(84, 4), "match3", r"'eye', is an image of 84x4 pixels; expected at least 5 on each side"),
         (image_of(84, 0), "fully_connected", r"'eye', is an image of 84x0 pixels; expected at least 1 on each side"),
         (image_of(84, 19), "simple", r"'eye', is an image of 84x19 pixels; expected at least 20 on each side"),
+        (
+            image_of(84, 19),
+            "simple",
+            r"larger picture, or choose an encoder that takes it: match3, fully_connected, res",
+        ),
         (image_of(35, 84), "nature_cnn", r"'eye', is an image of 35x84 pixels; expected at least 36 on each side"),
     ],
 )

@@ -89,6 +89,12 @@ def test_another_team_shares_the_behavior_and_must_look_the_same() -> None:
         learner.add_brain(small_brain("Walker?team=2", branches=(3, 3)))
 
 
+def test_players_that_show_one_brain_differently_are_refused() -> None:
+    learner = small_learner(brains=[small_brain("Walker")])
+    with pytest.raises(UsageError, match=r"brain 'Walker' differs from player to player: .* players of one build"):
+        learner.add_brain(small_brain("Walker", observations=(4,)))
+
+
 def test_teams_fill_one_buffer_and_their_agents_are_not_mixed_up() -> None:
     teams = [small_brain(f"Walker?team={team}") for team in (1, 0)]
     learner = small_learner(brains=teams)
