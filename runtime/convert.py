@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from runtime.errors import InternalError, StorageError, TrainingError, UsageError
+from runtime.errors import ConfigError, InternalError, StorageError, TrainingError, UsageError
 from runtime.results import write_atomically
 from runtime.settings import RunSettings, Surroundings, parse_run_settings
-from runtime.settings.formats import TODAY_FORMAT, format_of
+from runtime.settings.formats import CONVERT, TODAY_FORMAT, format_of
 from runtime.settings.writing import to_converted_yaml
 from runtime.settings.yaml_reader import read_file, read_yaml
 
@@ -26,7 +26,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Convert, and return the exit code: 0 written, 2 wrong usage or configuration, 5 NEW cannot be written."""
     options = _parser().parse_args(argv)
     try:
-        text = converted(options.old, curriculum=options.curriculum, sampler=options.sampler)
+        before = _read_old(options.old, curriculum=options.curriculum, sampler=options.sampler)
+        for warning in before.warnings:
+            if CONVERT not in warning:  # that advice has been followed
+                print(f"[WARNING] {warning}", file=sys.stderr)
+        text = _written(before)
         _write(Path(options.new), text, may_replace=options.force)
     except TrainingError as error:
         for line in str(error).splitlines():
@@ -41,6 +45,10 @@ def converted(old: str, *, curriculum: str | None = None, sampler: str | None = 
 
     curriculum, sampler: files of the same time whose lessons and samplers go into `environment_parameters:`.
     """
+    return _written(_read_old(old, curriculum=curriculum, sampler=sampler))
+
+
+def _read_old(old: str, *, curriculum: str | None, sampler: str | None) -> RunSettings:
     path = Path(old)
     if format_of(read_file(path)) == "today":
         raise UsageError(
@@ -49,8 +57,11 @@ def converted(old: str, *, curriculum: str | None = None, sampler: str | None = 
         )
     flags = [("--curriculum", curriculum), ("--sampler", sampler)]
     words = [word for name, value in flags if value is not None for word in (name, value)]
-    before = _settings([old, "--train", *words])
-    text = HEADER.format(name=path.name) + to_converted_yaml(before)
+    return _settings([old, "--train", *words])
+
+
+def _written(before: RunSettings) -> str:
+    text = HEADER.format(name=Path(before.config or "").name) + to_converted_yaml(before)
     _check_equal(before, text)
     return text
 
@@ -63,7 +74,10 @@ def _settings(argv: Sequence[str], text: str | None = None) -> RunSettings:
 
 def _check_equal(before: RunSettings, text: str) -> None:
     """What is read from the new file trains as what was read from the old one: looked at, not assumed."""
-    after = _settings(["NEW"], text)
+    try:
+        after = _settings(["NEW"], text)
+    except ConfigError as error:
+        raise UsageError(f"{before.config}: what it says cannot be written in today's format: {error}") from error
     parts = (
         (before.behaviors, after.behaviors),
         (before.default_settings, after.default_settings),

@@ -22,7 +22,7 @@ from runtime.decisions.controller_state import (
     ControllerState,
     Ending,
 )
-from runtime.decisions.curricula import newest_given, parameter_refusal, reset_request
+from runtime.decisions.curricula import newest_given, parameter_refusal, reset_request, shortened_lessons
 from runtime.decisions.effects import (
     HOLDER,
     AddBrain,
@@ -103,10 +103,11 @@ class ControllerCore:
         self.state = ControllerState(options=options, envs=envs, progress=progress or {}, lessons=lessons)
         if resumed is not None:
             self.state = end.restore_run_state(self.state, resumed)
+        self._told_first = shortened_lessons(self.state, resumed or {})
 
     def begin(self) -> Effects:
         """The first effects. The status says that there is somebody now who can save."""
-        return (PushStatus(), SetTimer("status", STATUS_S))
+        return (*self._told_first, PushStatus(), SetTimer("status", STATUS_S))
 
     def handle(self, message: object, now_s: float) -> Effects:
         """The effects of `message`. If this raises, the machine is unchanged."""

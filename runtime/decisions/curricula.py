@@ -8,13 +8,18 @@ granted. `resampling_interval` resets all players at each of its multiples in en
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from runtime.decisions.controller_state import ControllerState, Ending
 from runtime.decisions.effects import CutTrajectories, Report, Send, worker_role
 from runtime.decisions.frozen import replace
 from runtime.decisions.ledger import EnvRecord
-from runtime.experience.lessons import criteria, lesson_values, look
+from runtime.experience.lessons import LessonPlan, criteria, lesson_values, look, saved_numbers
 from runtime.experience.parameters import ParameterValue, drawn_value, in_words
 from runtime.messages import ResetRequest, WorkerReady
+
+VALUES_SOURCE: Final = "environment_parameters or --sampler"
 
 Effects = tuple[object, ...]
 Decision = tuple[ControllerState, Effects]
@@ -90,6 +95,26 @@ def _moved(state: ControllerState, parameter: str) -> Report:
     return Report("note", text)
 
 
+def shortened_lessons(state: ControllerState, saved: Mapping[str, object]) -> tuple[Report, ...]:
+    """What is said of parameters that have fewer lessons now than when the run was saved, and begin with their last."""
+    if state.options.first_lesson is not None:
+        return ()
+    numbers = saved_numbers(saved.get("lessons"))
+    return tuple(
+        Report("fault", _shortened(plan, numbers[plan.parameter], state.lessons.numbers[plan.parameter]))
+        for plan in state.options.lessons
+        if numbers.get(plan.parameter, 0) > state.lessons.numbers[plan.parameter]
+    )
+
+
+def _shortened(plan: LessonPlan, before: int, number: int) -> str:
+    lesson = plan.lessons[number]
+    return (
+        f"{plan.source}: {plan.parameter} was saved in lesson {before}, and now its last is {number}: the run goes on "
+        f"with lesson {number} ({lesson.name}, {in_words(lesson.value)})"
+    )
+
+
 def unknown_behaviors(state: ControllerState) -> dict[str, str]:
     """Behaviors that lessons wait for and no player has announced, each with where the lessons were written."""
     return {
@@ -128,14 +153,20 @@ def lessons_refusal(state: ControllerState) -> Ending | None:
 
 
 def parameter_refusal(state: ControllerState, message: WorkerReady) -> Ending | None:
-    """The end of a run with lessons of a parameter that the player has not, as players of API-8 to API-10 tell."""
-    told = message.reset_parameters
-    missing = [plan for plan in state.options.lessons if told and plan.parameter not in told]
+    """The end of a run with values of a parameter that the player has not, as players of API-8 to API-10 tell.
+
+    A player that told of none may have any.
+    """
+    told, options = message.reset_parameters, state.options
+    given = [(f"{plan.source}: there are lessons of", plan.parameter) for plan in options.lessons]
+    given += [(f"{VALUES_SOURCE}: there is a value of", name) for name in options.parameters]
+    missing = [(what, name) for what, name in given if told and name not in told]
     if not missing:
         return None
+    what, name = missing[0]
     cause = (
-        f"{missing[0].source}: there are lessons of {missing[0].parameter!r}, which the player of environment "
-        f"{message.env_id} does not know; it knows: {', '.join(sorted(told))}. Correct the name, or leave it out."
+        f"{what} {name!r}, which the player of environment {message.env_id} does not know; "
+        f"it knows: {', '.join(sorted(told))}. Correct the name, or leave it out."
     )
     return Ending(reason="trainer_failure", exit_code=2, cause=cause)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from runtime.experience.lessons import LESSON_LENGTH_MAX, Criterion, Lesson, LessonPlan, Measure
+from runtime.experience.lessons import LESSON_LENGTH_MAX, PROGRESS_THRESHOLDS, Criterion, Lesson, LessonPlan, Measure
 
 ENDING: Final = ".json"
 KEYS: Final = ("measure", "thresholds", "min_lesson_length", "signal_smoothing", "parameters")
@@ -82,7 +82,7 @@ def parse_lesson_file(text: str) -> LessonFile:
         raise LessonFileError(f"{unknown[0]} is no key of a lesson file; expected {', '.join(KEYS)}")
     if found["measure"] not in _MEASURES:
         raise LessonFileError(f"measure: found {found['measure']!r}; expected reward or progress")
-    thresholds = _numbers(found["thresholds"], "thresholds")
+    thresholds = _thresholds(found["thresholds"], found["measure"])
     length = found["min_lesson_length"]
     if isinstance(length, bool) or not isinstance(length, int) or not 0 <= length <= LESSON_LENGTH_MAX:
         raise LessonFileError(f"min_lesson_length: found {length!r}; expected an integer from 0 to {LESSON_LENGTH_MAX}")
@@ -95,6 +95,18 @@ def parse_lesson_file(text: str) -> LessonFile:
         signal_smoothing=found["signal_smoothing"],
         parameters=_parameters(found["parameters"], len(thresholds) + 1),
     )
+
+
+def _thresholds(found: object, measure: Measure) -> tuple[float, ...]:
+    thresholds = _numbers(found, "thresholds")
+    low, high = PROGRESS_THRESHOLDS
+    wrong = [each for each in thresholds if measure == "progress" and not low <= each <= high]
+    if wrong:
+        raise LessonFileError(
+            f"thresholds: found {wrong[0]:g}; expected numbers from {low:g} to {high:g}: progress is a share of "
+            "max_steps, and a lesson ends when it is greater than its threshold"
+        )
+    return thresholds
 
 
 def _parameters(found: object, lessons: int) -> dict[str, tuple[float, ...]]:

@@ -17,6 +17,8 @@ Measure = Literal["reward", "progress"]
 OLD_SHARE: Final = 0.25
 """Of the smoothed signal so far; the rest is the new measure. The signal begins at 0, as in ML-Agents."""
 LESSON_LENGTH_MAX: Final = 10_000
+PROGRESS_THRESHOLDS: Final = (0.0, 1.0)
+"""From, to: progress is a share, so that a greater threshold is never passed, and a smaller one always."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +159,12 @@ def measured(criterion: Criterion, state: LessonState, progress: Mapping[str, fl
     return sum(latest) / len(latest)
 
 
+def saved_numbers(saved: object) -> dict[str, int]:
+    """The lesson of each parameter in what `to_json` has written."""
+    numbers = _numbers(saved.get("numbers")) if isinstance(saved, Mapping) else {}
+    return {name: int(number) for name, number in numbers.items()}
+
+
 def to_json(state: LessonState) -> dict[str, object]:
     """As JSON, for a checkpoint."""
     return {
@@ -174,7 +182,7 @@ def from_json(saved: object, plans: Sequence[LessonPlan], *, number: int | None)
     Parameters that are new begin at 0, those that are gone are forgotten; one with fewer lessons now is in its last.
     """
     before = saved if isinstance(saved, Mapping) else {}
-    numbers, signals = _numbers(before.get("numbers")), _numbers(before.get("signals"))
+    numbers, signals = saved_numbers(before), _numbers(before.get("signals"))
     returns = before.get("returns")
     kept = {
         str(name): tuple(float(one) for one in each if isinstance(one, int | float))
@@ -185,7 +193,7 @@ def from_json(saved: object, plans: Sequence[LessonPlan], *, number: int | None)
     fresh = before.get("fresh")
     return LessonState(
         numbers={
-            name: clamped(plan, int(numbers.get(name, 0)) if number is None else number) for name, plan in known.items()
+            name: clamped(plan, numbers.get(name, 0) if number is None else number) for name, plan in known.items()
         },
         signals={name: each for name, each in signals.items() if name in known},
         returns={} if number is not None else kept,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from runtime.experience.lesson_files import ENDING, LessonFileError, parse_lesson_file
-from runtime.experience.lessons import LESSON_LENGTH_MAX, Criterion, Measure
+from runtime.experience.lessons import LESSON_LENGTH_MAX, PROGRESS_THRESHOLDS, Criterion, Measure
 from runtime.settings import kinds
 from runtime.settings.faults import Fault, Findings, Place, listed, nearest, refuse
 from runtime.settings.model import ConstantParameter, CurriculumParameter, LessonSettings, RunSettings
@@ -26,11 +26,11 @@ def read_criterion(block: Section, place: Place, findings: Findings) -> Criterio
     if block.place("behavior") is None:
         findings.add(Fault(place=place, problem="behavior is missing", allowed="the name of a behavior"))
     measure = block.take("measure", kinds.choice(MEASURES), plain.measure)
-    share = kinds.number(at_least=0, at_most=1) if measure == "progress" else kinds.number()
+    low, high = PROGRESS_THRESHOLDS if measure == "progress" else (None, None)
     read = Criterion(
         behavior=behavior_name(behavior),
         measure=measure,
-        threshold=block.take("threshold", share, plain.threshold),
+        threshold=block.take("threshold", kinds.number(at_least=low, at_most=high), plain.threshold),
         min_lesson_length=block.take("min_lesson_length", kinds.integer(at_least=0, at_most=LESSON_LENGTH_MAX), 0),
         signal_smoothing=block.take("signal_smoothing", kinds.boolean(), plain.signal_smoothing),
         require_reset=block.take("require_reset", kinds.boolean(), plain.require_reset),
@@ -75,7 +75,7 @@ def _read_file(path: Path, findings: Findings) -> dict[str, CurriculumParameter]
     except LessonFileError as error:
         findings.add(Fault(place=Place(str(path), 0, ""), problem=str(error)))
         return {}
-    plans = found.plans(path.name.removesuffix(ENDING))
+    plans = found.plans(behavior_name(path.name.removesuffix(ENDING)))
     return {
         plan.parameter: CurriculumParameter(
             tuple(
@@ -88,8 +88,17 @@ def _read_file(path: Path, findings: Findings) -> dict[str, CurriculumParameter]
     }
 
 
-def with_curricula(settings: RunSettings, curricula: Mapping[str, CurriculumParameter]) -> RunSettings:
-    """The settings with these parameters in place of those of the same name."""
+def with_curricula(
+    settings: RunSettings, curricula: Mapping[str, CurriculumParameter], given: Section, findings: Findings
+) -> RunSettings:
+    """The settings with these parameters in place of those of the same name, which is noted.
+
+    given: `environment_parameters:` of the file and of `--sampler`.
+    """
+    for name, curriculum in curricula.items():
+        place = given.place(name)
+        if place is not None:
+            findings.note(f"{place}: has no effect: {name} has lessons in {curriculum.source}, and these count")
     return replace(settings, environment_parameters={**settings.environment_parameters, **curricula})
 
 
@@ -100,6 +109,7 @@ def check_lessons(settings: RunSettings, findings: Findings) -> None:
     }
     if settings.lesson is not None and not curricula:
         findings.note("--lesson has no effect: no environment parameter has lessons")
+    _note_endless(curricula, findings)
     if settings.default_settings is not None or not settings.behaviors:
         return  # who is there is known when the players have said so
     for name, curriculum in curricula.items():
@@ -113,6 +123,16 @@ def check_lessons(settings: RunSettings, findings: Findings) -> None:
                     nearest=nearest(behavior, settings.behaviors),
                 )
                 findings.add(fault)
+
+
+def _note_endless(curricula: Mapping[str, CurriculumParameter], findings: Findings) -> None:
+    most = PROGRESS_THRESHOLDS[1]
+    for name, curriculum in curricula.items():
+        for each in curriculum.lessons:
+            criterion = each.criterion
+            if criterion is not None and criterion.measure == "progress" and criterion.threshold >= most:
+                where = f"{curriculum.source}: lesson {each.name!r} of {name}"
+                findings.note(f"{where} never ends: progress is never above {most:g}")
 
 
 def _behaviors(lessons: Iterable[LessonSettings]) -> list[str]:

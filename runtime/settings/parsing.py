@@ -27,7 +27,7 @@ from runtime.settings.model import FAKE_SCHEME, FakeScene, RunSettings
 from runtime.settings.nodes import MapNode, Scalar, empty_map, map_of
 from runtime.settings.parameters import read_parameters
 from runtime.settings.reading import below_docker, for_all_behaviors, old_words, read_era_flags, with_era_flags
-from runtime.settings.samplers import read_sampler_file, with_samplers
+from runtime.settings.samplers import read_sampler_file, with_samplers, without_idle_interval
 from runtime.settings.sections import Section
 from runtime.settings.yaml_reader import read_file
 
@@ -63,9 +63,12 @@ def parse_run_settings(
     command = below_docker(command, flags)
     if flags.sampler is not None:
         command = with_samplers(command, read_sampler_file(Path(flags.sampler), findings))
-    settings = _read(Section([file, command.layer], findings), around, findings, scene, era=era)
+    root = Section([file, command.layer], findings)
+    settings = _read(root, around, findings, scene, era=era)
     if flags.curriculum is not None:
-        settings = with_curricula(settings, read_lesson_folder(Path(flags.curriculum), findings))
+        curricula = read_lesson_folder(Path(flags.curriculum), findings)
+        settings = with_curricula(settings, curricula, root.child("environment_parameters"), findings)
+    settings = without_idle_interval(settings, root.child("runtime").place("resampling_interval"), findings)
     check_lessons(settings, findings)
     settings = with_era_flags(settings, flags, findings)
     findings.raise_if_any()

@@ -9,12 +9,14 @@ from typing import Final
 from runtime.settings import kinds
 from runtime.settings.command_line import CommandLine
 from runtime.settings.faults import Fault, Findings, Place
+from runtime.settings.model import ConstantParameter, CurriculumParameter, ParameterSettings, RunSettings
 from runtime.settings.nodes import MapNode, Node, Scalar, described, map_of
 from runtime.settings.sections import Section
 from runtime.settings.yaml_reader import read_file
 
 INTERVAL: Final = "resampling-interval"
 TYPE: Final = "sampler-type"
+HOLDS: Final = f"`{INTERVAL}: N` and a block with `{TYPE}` for each parameter"
 _TYPES: Final = {"uniform": "uniform", "gaussian": "gaussian", "multirange_uniform": "multirangeuniform"}
 _ARGUMENTS: Final = {
     "uniform": ("min_value", "max_value"),
@@ -25,7 +27,7 @@ _ARGUMENTS: Final = {
 
 def read_sampler_file(path: Path, findings: Findings) -> MapNode:
     """The file as blocks of today: `environment_parameters:`, and the interval under `runtime:`."""
-    root = read_file(path, advice="check the path after --sampler, or leave --sampler out")
+    root = read_file(path, advice="check the path after --sampler, or leave --sampler out", holds=HOLDS)
     section = Section([root], findings)
     section.take(INTERVAL, kinds.integer(at_least=1), 1)
     interval = root.entries.get(INTERVAL)
@@ -65,6 +67,23 @@ def _sampler(node: Node, place: Place, findings: Findings) -> Node:
     arguments = {key: value for key, value in node.entries.items() if key != TYPE}
     options = MapNode(place, arguments, {key: node.keys[key] for key in arguments})
     return map_of([("sampler_type", Scalar(node.keys[TYPE], _TYPES[word])), ("sampler_parameters", options)], place)
+
+
+def without_idle_interval(settings: RunSettings, place: Place | None, findings: Findings) -> RunSettings:
+    """The settings without an interval that would reset all players for the values that they have, which is noted.
+
+    place: where the interval was written.
+    """
+    if settings.resampling_interval is None or any(map(_is_sampled, settings.environment_parameters.values())):
+        return settings
+    findings.note(f"{place or INTERVAL}: has no effect: no environment parameter is sampled")
+    return replace(settings, resampling_interval=None)
+
+
+def _is_sampled(parameter: ParameterSettings) -> bool:
+    if isinstance(parameter, CurriculumParameter):
+        return any(_is_sampled(each.value) for each in parameter.lessons)
+    return not isinstance(parameter, ConstantParameter)
 
 
 def with_samplers(command: CommandLine, blocks: MapNode) -> CommandLine:

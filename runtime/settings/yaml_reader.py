@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Final, NoReturn, Protocol
 
 import yaml
 
@@ -33,10 +33,13 @@ _PLAIN_TAGS = frozenset(_CORE + name for name in ("null", "bool", "int", "float"
 _MERGE = _CORE + "merge"
 
 
-def read_file(path: Path, *, advice: str = "check the path") -> MapNode:
+CONFIGURATION: Final = "a `behaviors:` block"
+
+
+def read_file(path: Path, *, advice: str = "check the path", holds: str = CONFIGURATION) -> MapNode:
     """The blocks of a YAML file. Raises FaultsError, all faults at once.
 
-    advice: for who names a file that is not there.
+    advice: for who names a file that is not there. holds: what is expected in it, for who gives an empty one.
     """
     place = Place(str(path), 0, "")
     try:
@@ -48,10 +51,10 @@ def read_file(path: Path, *, advice: str = "check the path") -> MapNode:
         refuse(place, "this is a folder; give the path of a YAML file")
     except (OSError, ValueError) as error:
         refuse(place, f"the file cannot be read: {getattr(error, 'strerror', None) or error}")
-    return read_yaml(raw, path.name)
+    return read_yaml(raw, path.name, holds=holds)
 
 
-def read_yaml(raw: bytes, file: str) -> MapNode:
+def read_yaml(raw: bytes, file: str, *, holds: str = CONFIGURATION) -> MapNode:
     """The blocks of a YAML text. file: its name in messages. Raises FaultsError, all faults at once."""
     place = Place(file, 0, "")
     if len(raw) > BYTES_MAX:
@@ -60,12 +63,13 @@ def read_yaml(raw: bytes, file: str) -> MapNode:
     _check_depth(text, file)
     root = _compose(text, file)
     if root is None:
-        refuse(Place(file, 1, ""), "the file is empty (comments aside); expected a `behaviors:` block")
+        refuse(Place(file, 1, ""), f"the file is empty (comments aside); expected {holds}")
     findings = Findings()
     node = _Converter(file, findings).convert(root, "", 0)
     findings.raise_if_any()
     if not isinstance(node, MapNode):
-        refuse(node.place, "expected blocks of keys such as `behaviors:` at the top of the file")
+        found = "blocks of keys such as `behaviors:`" if holds == CONFIGURATION else holds
+        refuse(node.place, f"expected {found} at the top of the file")
     return node
 
 

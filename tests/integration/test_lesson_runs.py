@@ -105,6 +105,22 @@ def test_c15_the_first_reset_after_a_resume_is_in_the_lesson_that_was_reached_an
     assert resumed.summary["lessons"] == whole.summary["lessons"] == {"wall_height": 2}
 
 
+def test_a_run_that_goes_on_with_fewer_lessons_says_with_which(tmp_path: Path) -> None:
+    url = f"{SCENE}&link=memory"
+    assert run(tmp_path, "f", url=url).summary["lessons"] == {"wall_height": 2}
+    fewer = {**LESSONS, "thresholds": [-0.5], "parameters": {"wall_height": [0.0, 1.0]}}
+    path = config(tmp_path, "WallJump", max_steps=2100, buffer_size=400)
+    (tmp_path / "lessons" / "WallJump.json").write_text(json.dumps(fewer))
+    argv = ("--curriculum", str(tmp_path / "lessons"), "--env", url, "--resume")
+    resumed = train(tmp_path, "f", str(path), *argv)
+    assert resumed.code == 0, resumed.text
+    assert resumed.summary["lessons"] == {"wall_height": 1}
+    assert (
+        f"[WARNING] {tmp_path}/lessons/WallJump.json: wall_height was saved in lesson 2, and now its last is 1: "
+        "the run goes on with lesson 1 (Lesson1, 1)"
+    ) in resumed.text
+
+
 def test_c17_c18_another_run_begins_with_the_weights_in_the_first_lesson_at_step_0(tmp_path: Path) -> None:
     run(tmp_path, "a", "--stop-at", "800")
     fresh = run(tmp_path, "b", "--initialize-from", "a", "--stop-at", "100")
@@ -172,7 +188,23 @@ def test_lessons_of_a_parameter_that_a_player_of_2019_has_not_are_refused(tmp_pa
     assert "it knows: wall_height. Correct the name" in done.text
 
 
-def today(folder: Path, *, require_reset: bool, max_steps: int) -> str:
+@pytest.mark.parametrize("is_file", [True, False])
+def test_a_value_of_a_parameter_that_a_player_of_2019_has_not_is_refused(tmp_path: Path, *, is_file: bool) -> None:
+    path = config(tmp_path, "WallJump", max_steps=400, buffer_size=400)
+    file = tmp_path / "samplers.yaml"
+    file.write_text("resampling-interval: 100\nwall_hight: {sampler-type: uniform, min_value: 0, max_value: 4}\n")
+    if not is_file:
+        path.write_text(path.read_text() + "\nenvironment_parameters: {wall_height: 1, wall_hight: 2}\n")
+    url = f"{SCENE}&link=memory&protocol=API-9"
+    done = train(tmp_path, "v", str(path), *(("--sampler", str(file)) if is_file else ()), "--env", url)
+    assert done.code == 2
+    assert (
+        "environment_parameters or --sampler: there is a value of 'wall_hight', which the player of environment 0 does "
+        "not know; it knows: wall_height. Correct the name, or leave it out."
+    ) in done.text
+
+
+def today(folder: Path, *, require_reset: bool, max_steps: int, mass: bool = True) -> str:
     """A configuration with the same lessons in today's form, which says whether a new one resets the players."""
     path = config(folder, "WallJump", max_steps=max_steps, summary_freq=800, buffer_size=400)
     document = yaml.safe_load(path.read_text())
@@ -186,14 +218,22 @@ def today(folder: Path, *, require_reset: bool, max_steps: int) -> str:
     }
     lessons = [{"name": f"L{height}", "value": height, "completion_criteria": criterion} for height in (0, 1)]
     height = {"curriculum": [*lessons, {"name": "L2", "value": 2}]}
-    path.write_text(yaml.safe_dump({**document, "environment_parameters": {"wall_height": height, "mass": 3}}))
+    path.write_text(
+        yaml.safe_dump({**document, "environment_parameters": {"wall_height": height, **({"mass": 3} if mass else {})}})
+    )
     return str(path)
 
 
 def run_today(
-    folder: Path, run_id: str, *argv: str, url: str = SCENE, require_reset: bool = False, max_steps: int = 2000
+    folder: Path,
+    run_id: str,
+    *argv: str,
+    url: str = SCENE,
+    require_reset: bool = False,
+    max_steps: int = 2000,
+    mass: bool = True,
 ) -> FinishedRun:
-    words = (today(folder, require_reset=require_reset, max_steps=max_steps), "--seed", "11")
+    words = (today(folder, require_reset=require_reset, max_steps=max_steps, mass=mass), "--seed", "11")
     done = train(folder, run_id, *words, "--env", f"{url}&journal={folder / run_id}-journal", *argv)
     assert done.code == 0, done.text
     return done
@@ -256,5 +296,5 @@ def test_a_lesson_without_reset_survives_a_players_death_and_a_resume(tmp_path: 
 
 
 def test_players_of_2019_are_reset_for_every_lesson(tmp_path: Path) -> None:
-    run_today(tmp_path, "o", url=f"{SCENE}&protocol=API-9&link=memory")
+    run_today(tmp_path, "o", url=f"{SCENE}&protocol=API-9&link=memory", mass=False)
     assert heights(tmp_path, "o") == [[0.0, 1.0, 2.0]]

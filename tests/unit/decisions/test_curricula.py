@@ -11,7 +11,7 @@ from runtime.decisions.controller import ControllerCore
 from runtime.decisions.controller_state import ControllerOptions
 from runtime.decisions.effects import AcceptBlocks, CutTrajectories, Report, StartSave
 from runtime.experience.brains import EnvId
-from runtime.experience.parameters import UniformDraw, drawn_value
+from runtime.experience.parameters import ParameterValue, UniformDraw, drawn_value
 from runtime.messages import ResetRequest, RestartPlayersRequest
 from tests.support.bench_controller import ControllerBench, accepted_in, grants_in, round_of
 from tests.support.bench_lessons import Bench, bench_of, plan, resets_in, round_with
@@ -172,6 +172,36 @@ def test_a_lesson_that_is_asked_for_wins_over_the_saved_one() -> None:
     options = replace(bench.state.options, first_incarnation=1, first_lesson=0)
     core = ControllerCore(options, saved_by(bench), progress())
     assert core.state.lessons.numbers == {"height": 0}
+
+
+@pytest.mark.parametrize("first", [None, 1])
+def test_c15_a_resume_with_fewer_lessons_tells_with_which_it_goes_on(first: int | None) -> None:
+    bench = bench_of(1)
+    round_with(bench, 1.0)
+    bench.take(env_reset(0, reset_id=1))
+    round_with(bench, 1.0)
+    saved = saved_by(bench)
+    options = replace(bench.state.options, first_incarnation=1, lessons=(plan(1.0, 2.0),), first_lesson=first)
+    told = of_type(ControllerCore(options, saved, progress()).begin(), Report)
+    line = "lessons.json: height was saved in lesson 2, and now its last is 1: the run goes on with lesson 1 (L1, 2)"
+    assert told == ([Report("fault", line)] if first is None else [])
+    as_before = replace(bench.state.options, first_incarnation=1)
+    assert not of_type(ControllerCore(as_before, saved, progress()).begin(), Report)
+
+
+@pytest.mark.parametrize("value", [7.0, UniformDraw(min_value=0.0, max_value=1.0)])
+def test_a_value_of_a_parameter_that_the_player_has_not_ends_the_run(value: ParameterValue) -> None:
+    bench = Bench(1, parameters={"gravity": 9.8, "mass": value})
+    bench.take(replace(worker_ready(), reset_parameters={"gravity": 9.8, "size": 1.0}))
+    assert bench.state.ending is not None
+    assert bench.state.ending.exit_code == 2
+    assert bench.state.ending.cause == (
+        "environment_parameters or --sampler: there is a value of 'mass', which the player of environment 0 does not "
+        "know; it knows: gravity, size. Correct the name, or leave it out."
+    )
+    silent = Bench(1, parameters={"mass": value})
+    silent.take(worker_ready())
+    assert silent.state.ending is None
 
 
 def test_a_planned_restart_in_the_round_of_a_new_lesson_is_its_reset() -> None:

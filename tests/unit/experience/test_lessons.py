@@ -210,6 +210,8 @@ def test_a_lesson_file_gives_a_plan_for_each_parameter() -> None:
         ({"thresholds": [10**400]}, "thresholds: found 1000"),
         ({"thresholds": [float("nan")]}, "thresholds: found nan; expected finite numbers"),
         ({"thresholds": ["a"]}, "thresholds: found 'a'; expected finite numbers"),
+        ({"measure": "progress", "thresholds": [0, 1.5]}, "thresholds: found 1.5; expected numbers from 0 to 1: progr"),
+        ({"measure": "progress", "thresholds": [-0.1, 1]}, "thresholds: found -0.1; expected numbers from 0 to 1: "),
         ({"min_lesson_length": -1}, "min_lesson_length: found -1; expected an integer from 0"),
         ({"min_lesson_length": True}, "min_lesson_length: found True; expected an integer from 0"),
         ({"signal_smoothing": 1}, "signal_smoothing: found 1; expected true or false"),

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from runtime.convert import converted
-from runtime.errors import ConfigError
+from runtime.convert import converted, main
+from runtime.errors import ConfigError, UsageError
 from runtime.experience.lessons import Criterion
 from runtime.session_plan import lesson_plans
 from runtime.settings import ConstantParameter, RunSettings, UniformSampler, to_yaml
@@ -262,3 +264,133 @@ def test_a_converted_file_takes_lessons_and_samplers_along(tmp_path: Path) -> No
     after = read(tmp_path, converted(str(old), curriculum=str(folder), sampler=file))
     assert after.environment_parameters == before.environment_parameters
     assert after.resampling_interval == 5000
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"measure": "progress", "thresholds": [1.5]}, "thresholds: found 1.5; expected numbers from 0 to 1: progress"),
+        ({"measure": "progress", "thresholds": [-0.5]}, "thresholds: found -0.5; expected numbers from 0 to 1"),
+        ({"signal_smoothing": 1}, "signal_smoothing: found 1; expected true or false"),
+        ({"min_lesson_length": 10_001}, "min_lesson_length: found 10001; expected an integer from 0 to 10000"),
+    ],
+)
+def test_a_run_and_a_conversion_refuse_the_same_lessons_in_the_same_words(
+    tmp_path: Path, changes: dict[str, object], fault: str
+) -> None:
+    folder, old = tmp_path / "lessons", tmp_path / "old.yaml"
+    path = era_lessons(folder, "Bot", "wall", **changes)
+    old.write_text(SHIPPED)
+    (told,) = faults_of(tmp_path, SHIPPED, "--train", "--curriculum", str(folder))
+    assert told.startswith(f"{path}: {fault}")
+    with pytest.raises(ConfigError) as caught:
+        converted(str(old), curriculum=str(folder))
+    assert str(caught.value) == told
+
+
+@given(
+    measure=st.sampled_from(["reward", "progress"]),
+    thresholds=st.lists(st.floats(-2, 2) | st.sampled_from([0, 1, -0.0, 1e-320, 3e38, -3e38]), max_size=3),
+    length=st.integers(0, 10_000),
+    names=st.lists(st.text(st.characters(codec="utf-8"), max_size=5), min_size=1, max_size=3, unique=True),
+)
+@example(measure="reward", thresholds=[0.5], length=0, names=["", "~", "<<"])
+def test_lessons_that_a_run_takes_are_read_alike_once_converted(
+    tmp_path_factory: pytest.TempPathFactory, measure: str, thresholds: list[float], length: int, names: list[str]
+) -> None:
+    base = tmp_path_factory.getbasetemp()
+    values = [float(number) for number in range(len(thresholds) + 1)]
+    wanted = {"measure": measure, "thresholds": thresholds, "min_lesson_length": length}
+    folder = era_lessons(base / "any", "Bot", "wall", **wanted, parameters=dict.fromkeys(names, values)).parent
+    try:
+        before = read(base, SHIPPED, "--train", "--curriculum", str(folder))
+    except ConfigError:
+        before = None
+    (base / "any.yaml").write_text(SHIPPED)
+    if before is None:
+        with pytest.raises(ConfigError):
+            converted(str(base / "any.yaml"), curriculum=str(folder))
+    else:
+        after = read(base, converted(str(base / "any.yaml"), curriculum=str(folder)))
+        assert after.environment_parameters == before.environment_parameters
+
+
+def test_lessons_of_a_team_are_those_of_its_behavior_in_a_run_and_in_a_conversion(tmp_path: Path) -> None:
+    folder, old = era_lessons(tmp_path / "lessons", "Bot?team=1").parent, tmp_path / "old.yaml"
+    old.write_text(SHIPPED)
+    before = read(tmp_path, SHIPPED, "--train", "--curriculum", str(folder))
+    wall = before.environment_parameters["wall"]
+    assert isinstance(wall, CurriculumParameter)
+    assert wall.lessons[0].criterion == Criterion(
+        behavior="Bot", threshold=0.1, min_lesson_length=3, require_reset=True
+    )
+    assert read(tmp_path, converted(str(old), curriculum=str(folder))).environment_parameters["wall"] == wall
+
+
+def test_lessons_that_cannot_be_written_are_told_with_the_users_file(tmp_path: Path) -> None:
+    old, count = tmp_path / "old.yaml", 3000
+    old.write_text(SHIPPED)
+    many: dict[str, object] = {"thresholds": [0.1] * count, "parameters": {"wall": [1] * (count + 1)}}
+    era_lessons(tmp_path / "lessons", "Bot", "wall", **many)
+    with pytest.raises(
+        UsageError, match=r"old\.yaml: what it says cannot be written in today's format: NEW: the file is"
+    ):
+        converted(str(old), curriculum=str(tmp_path / "lessons"))
+
+
+def test_a_lesson_whose_progress_would_have_to_be_above_the_whole_is_said_to_be_endless(tmp_path: Path) -> None:
+    path = era_lessons(tmp_path / "lessons", "Bot", measure="progress", thresholds=[1])
+    settings = read(tmp_path, BASE, "--curriculum", str(tmp_path / "lessons"))
+    assert settings.warnings == (f"{path}: lesson 'Lesson0' of wall never ends: progress is never above 1",)
+
+
+WALL = "wall: {sampler-type: uniform, min_value: 0, max_value: 1}\n"
+
+
+def test_a_sampler_of_a_parameter_with_lessons_is_said_to_have_no_effect_and_resets_nobody(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = era_lessons(tmp_path / "lessons", "Bot")
+    file = samplers(tmp_path, f"resampling-interval: 100\n{WALL}")
+    flags = ("--curriculum", str(path.parent), "--sampler", file)
+    settings = read(tmp_path, BASE, *flags)
+    assert settings.warnings == (
+        f"samplers.yaml:2: wall: has no effect: wall has lessons in {path}, and these count",
+        "samplers.yaml:1: resampling-interval: has no effect: no environment parameter is sampled",
+    )
+    assert settings.resampling_interval is None
+    (tmp_path / "old.yaml").write_text(SHIPPED)
+    assert main([str(tmp_path / "old.yaml"), str(tmp_path / "new.yaml"), *flags]) == 0
+    assert [f"[WARNING] {each}" for each in settings.warnings] == capsys.readouterr().err.splitlines()
+    assert "resampling_interval" not in (tmp_path / "new.yaml").read_text()
+
+
+def test_samplers_beside_lessons_of_another_parameter_count(tmp_path: Path) -> None:
+    path = era_lessons(tmp_path / "lessons", "Bot")
+    file = samplers(tmp_path, f"{WALL}{SAMPLERS}")
+    settings = read(tmp_path, BASE, "--curriculum", str(path.parent), "--sampler", file)
+    assert settings.resampling_interval == 5000
+    assert len(settings.warnings) == 1
+
+
+def test_an_interval_without_samplers_is_said_to_have_no_effect(tmp_path: Path) -> None:
+    settings = read(tmp_path, BASE, "--sampler", samplers(tmp_path, "resampling-interval: 100\n"))
+    assert settings.warnings == (
+        "samplers.yaml:1: resampling-interval: has no effect: no environment parameter is sampled",
+    )
+    assert settings.resampling_interval is None
+    text = "environment_parameters: {mass: 2}\nruntime: {resampling_interval: 5}\n"
+    (warning,) = read(tmp_path, BASE + text).warnings
+    assert warning.endswith("runtime.resampling_interval: has no effect: no environment parameter is sampled")
+
+
+def test_an_interval_counts_where_only_a_lesson_is_sampled(tmp_path: Path) -> None:
+    text = f"{BASE}{LESSONS}runtime: {{resampling_interval: 50}}\n"
+    assert read(tmp_path, text).resampling_interval == 50
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "uniform\n"])
+def test_a_sampler_file_without_content_is_told_what_it_holds(tmp_path: Path, text: str) -> None:
+    (fault,) = faults_of(tmp_path, SHIPPED, "--sampler", samplers(tmp_path, text))
+    assert "expected `resampling-interval: N` and a block with `sampler-type` for each parameter" in fault
+    assert "behaviors" not in fault

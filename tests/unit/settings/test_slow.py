@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from runtime.experience.parameters import UniformDraw
 from runtime.learner import Learner, LearnerOptions
 from runtime.players.factories import MemoryPlayerFactory
 from runtime.run_directory import RunPaths
@@ -62,12 +63,13 @@ def test_lessons_and_samplers_reach_the_controller(tmp_path: Path) -> None:
         BASE
         + "environment_parameters:\n  mass: 2\n  wall:\n    curriculum:\n"
         + "      - {value: 1, completion_criteria: {behavior: Bot}}\n      - {value: 3}\n"
+        + "  size: {sampler_type: uniform, sampler_parameters: {min_value: 1, max_value: 2, seed: 5}}\n"
         + "runtime: {resampling_interval: 500}\n",
         ("--env", "fake:basic?link=memory", "--lesson", "1"),
     )
     start = controller_start(replace(launch(tmp_path), settings=settings), workers=1)
     options = start.options
-    assert options.parameters == {"mass": 2.0}
+    assert options.parameters == {"mass": 2.0, "size": UniformDraw(min_value=1.0, max_value=2.0, seed=5)}
     assert [each.value for plan in options.lessons for each in plan.lessons] == [1.0, 3.0]
     assert (options.first_lesson, options.resampling_interval) == (1, 500)
     assert start.recording.lesson_brains == {"wall": "Bot"}
