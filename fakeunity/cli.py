@@ -1,7 +1,7 @@
 """`python -m fakeunity`: runs a player, lists the scenes, installs an executable.
 
 Exit codes: 0 the trainer asked to stop or is gone, 1 trouble, 2 usage, 3 the trainer deviates from a recording, 4 the
-recording ends and the trainer goes on, 130 interrupted.
+recording ends and the trainer goes on, 130 interrupted (while it loads, the signal itself ends it).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from fakeunity.arguments import PLAYER_KEYS, Arguments, split_arguments
 from fakeunity.errors import ConnectError, SpecError, TrainerMistakeError
 from fakeunity.faults.plan import Who
 from fakeunity.install import install
+from fakeunity.interrupts import raise_again
 from fakeunity.protocols import NEWEST, PROTOCOLS
 from fakeunity.scenes.catalogue import SCENES
 from fakeunity.spec import REPLAY, PlayerSpec, from_options, integer, parse_url
@@ -217,6 +218,7 @@ def _run(spec: PlayerSpec, log: _Log, *, port: int, connect_s: int, who: Who) ->
         grpc_player.refuse(port, connect_s=min(connect_s, REFUSE_CONNECT_S))
         return 1
     try:
+        raise_again()  # from here on there is a player to close
         grpc_player.run(player, port, connect_s=connect_s, report=log.line)
     except (ConnectError, TrainerMistakeError) as error:
         log.trouble(str(error))

@@ -14,6 +14,7 @@ import numpy as np
 from runtime.errors import StorageError, TrainingError, UsageError
 from runtime.experience.actions import Actions
 from runtime.experience.brains import AllBrainInfo, BrainInfo, BrainParameters, EnvId, Incarnation
+from runtime.interrupts import INTERRUPTED, raise_again
 from runtime.messages import EnvAssignment
 from runtime.players.demonstration_recorder import DemonstrationRecorder
 from runtime.players.factories import MemoryPlayerFactory, fake_spec
@@ -24,17 +25,24 @@ RECORDS_MAX = 1_000_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Record, and return the exit code: 0 recorded, 2 wrong usage, 3 the scene failed, 5 FILE cannot be written."""
+    """Record, and return the exit code: 0 recorded, 2 wrong usage, 3 the scene failed, 5 FILE cannot be written.
+
+    130 after Ctrl-C: no file is left then.
+    """
     options = _parser().parse_args(argv)
     scene = options.scene if options.scene.startswith("fake:") else f"fake:{options.scene}"
     generation: Literal[1, 2] = 1 if options.format == "2019" else 2
     try:
+        raise_again()  # a recording that was begun is removed
         path, records = record(
             scene, Path(options.file), episodes=options.episodes, seed=options.seed, generation=generation
         )
     except TrainingError as error:
         print(f"[ERROR] {error}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        print("[INFO] Interrupted: nothing was written.", file=sys.stderr)
+        return INTERRUPTED
     print(f"Wrote {path}: {options.episodes} episodes, {records} records")
     return 0
 
@@ -89,6 +97,7 @@ async def _follow(
         recorder.follow(infos[brain.brain_name], None if is_last else actions.get(brain.brain_name, _nothing(brain)))
         if is_last:
             return
+        await asyncio.sleep(0)  # a player in memory answers at once: only here can Ctrl-C end the recording
         infos = (await link.step(actions)).infos
     raise UsageError(f"{ended} of {episodes} episodes have ended within {RECORDS_MAX} steps; ask for fewer.")
 
@@ -121,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m runtime.record_demo",
         description="Record what the expert of a bundled scene does, as demonstrations to learn from.",
-        epilog="Exit code: 0 recorded, 2 wrong usage, 3 the scene failed, 5 FILE cannot be written.",
+        epilog="Exit code: 0 recorded, 2 wrong usage, 3 the scene failed, 5 FILE cannot be written, 130 Ctrl-C.",
     )
     parser.add_argument("scene", metavar="SCENE", help="basic, balance or teacher; or fake:SCENE?k=v&k=v")
     parser.add_argument("file", metavar="FILE", help="file to write; a name that is taken gets _0, _1, ... appended")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from runtime.errors import UsageError
+from runtime.interrupts import INTERRUPTED, raise_again
 from runtime.simulation.campaign import Campaign, Tally, run_campaign
 from runtime.simulation.diagrams import lamport_diagram
 from runtime.simulation.lines import FORM, Line, parse_line
@@ -25,9 +26,10 @@ PROGRESS_S = 2.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Simulate, and return the exit code: 0 every invariant held, 1 one was broken, 2 wrong usage."""
+    """Simulate, and return the exit code: 0 every invariant held, 1 one was broken, 2 wrong usage, 130 Ctrl-C."""
     options = _parser().parse_args(argv)
     try:
+        raise_again()  # processes that were started are ended
         _refuse_ignored(options)
         if options.list_mutants:
             return _list_mutants()
@@ -39,13 +41,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m runtime.simulate",
         description="Run the decision machines of a whole training run under a seeded scheduler with faults.",
-        epilog=f"A LINE is {FORM}. Exit code: 0 every invariant held, 1 one was broken, 2 wrong usage.",
+        epilog=f"A LINE is {FORM}. Exit code: 0 every invariant held, 1 one was broken, 2 wrong usage, 130 Ctrl-C.",
     )
     parser.add_argument("--seed", type=_natural, default=None, metavar="N", help="first seed (0); alone: only this one")
     parser.add_argument("--count", type=_positive, default=None, metavar="N", help=f"how many seeds ({COUNT})")

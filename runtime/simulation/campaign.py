@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
+from multiprocessing.pool import Pool
 
 from runtime.simulation.garbage import collected_after
 from runtime.simulation.lines import Line
@@ -98,8 +102,21 @@ def _tallies(chunks: list[tuple[Campaign, range]], jobs: int) -> Iterator[Tally]
         yield from (run_seeds(*chunk) for chunk in chunks)
         return
     # Leaving the block ends the processes, also those that a failure made needless.
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+    with started_processes(jobs) as pool:
         yield from pool.imap(_run_shared, chunks)
+
+
+def started_processes(jobs: int) -> Pool:
+    """Processes that Ctrl-C does not reach: they begin with it blocked, and are ended by the one that started them."""
+    context = multiprocessing.get_context("spawn")
+    if sys.platform == "win32":
+        return context.Pool(jobs)
+    resource_tracker.ensure_running()  # starting this one, of multiprocessing's own, would let Ctrl-C through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return context.Pool(jobs)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run_shared(chunk: tuple[Campaign, range]) -> Tally:

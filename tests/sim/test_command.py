@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from runtime.simulate import main
+from runtime.simulation.campaign import started_processes
+from tests.support.interrupts import ctrl_c
 
 
 def test_one_seed_alone_is_simulated_and_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,6 +31,18 @@ def test_a_line_is_replayed_with_its_drawing_and_the_same_trace(capsys: pytest.C
 def test_seeds_are_shared_by_processes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--count", "60", "--jobs", "2", "--profile", "quiet"]) == 0
     assert capsys.readouterr().out.startswith("60 schedules of ")
+
+
+def test_ctrl_c_ends_a_simulation_with_one_word(capsys: pytest.CaptureFixture[str]) -> None:
+    with ctrl_c(lambda: True):
+        assert main(["--count", "40", "--jobs", "1"]) == 130
+    assert capsys.readouterr() == ("", "interrupted\n")
+
+
+def test_ctrl_c_reaches_the_process_that_was_started_by_hand_and_not_those_that_it_starts() -> None:
+    with started_processes(1) as pool:
+        assert signal.SIGINT in pool.apply(signal.pthread_sigmask, (signal.SIG_BLOCK, ()))
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 @pytest.mark.parametrize(

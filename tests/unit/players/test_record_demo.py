@@ -14,6 +14,7 @@ from runtime.errors import PlayerContentError, UsageError
 from runtime.experience.demonstrations import demonstrated_steps
 from runtime.players.demonstrations import read_demonstration
 from runtime.record_demo import main, record
+from tests.support.interrupts import ctrl_c
 
 BOTH: tuple[Literal[1, 2], ...] = (1, 2)
 
@@ -76,6 +77,13 @@ def test_a_recording_that_fails_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(PlayerContentError, match="is nan"):
         record("fake:basic?fault=nan@step=2", tmp_path / "x", episodes=1)
     assert not list(tmp_path.iterdir())
+
+
+def test_one_ctrl_c_ends_a_recording_and_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ctrl_c(lambda: list(tmp_path.iterdir())):
+        assert main(["balance", str(tmp_path / "x.demo"), "--episodes", "100"]) == 130
+    assert not list(tmp_path.iterdir())
+    assert capsys.readouterr() == ("", "[INFO] Interrupted: nothing was written.\n")
 
 
 def test_a_scene_without_an_expert_is_refused(tmp_path: Path) -> None:
