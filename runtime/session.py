@@ -85,6 +85,10 @@ class TrainingSession:
         """The run's folder."""
         return self._the_directory.paths.root
 
+    def has_checkpoint(self) -> bool:
+        """Whether the run's folder holds a checkpoint to go on from."""
+        return bool(self._the_directory.paths.checkpoint_folders())
+
     @property
     def settings(self) -> RunSettings:
         """The settings, with the seed and the ports that are used."""

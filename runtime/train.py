@@ -64,8 +64,9 @@ def _run_all(settings: RunSettings, console: Console) -> int:
         return error.exit_code
     worst = 0
     for number, each in enumerate(runs, 1):
-        saved, seed = each.checkpoints, each.environment.seed
-        console.line(f"[INFO] Run {number} of {len(runs)}: {saved.run_id}, seed {seed}")
+        saved = each.checkpoints
+        how = "resumed" if saved.resume else f"seed {each.environment.seed}"
+        console.line(f"[INFO] Run {number} of {len(runs)}: {saved.run_id}, {how}")
         code = _run_one(each, console)
         worst = worst or code
         if code in EXIT_CODES.values():
@@ -173,7 +174,8 @@ class Training:
         try:
             self._announce()
             status = self._watch()
-            self._say_end(status)  # first: until all parts are gone may take seconds
+            if status is not None:
+                self._say_end(status)  # first: until all parts are gone may take seconds
         finally:
             self._session.close(self._close_s())
         code = self._ended(status)
@@ -271,10 +273,8 @@ class Training:
             unreported_steps_max=status.unreported_steps_max,
         )
 
-    def _say_end(self, status: Status | None) -> None:
-        if status is None:
-            self._console.line("[WARNING] Left without waiting for the save; the last checkpoint stands.")
-        elif status.exit_code in (0, *EXIT_CODES.values()):
+    def _say_end(self, status: Status) -> None:
+        if status.exit_code in (0, *EXIT_CODES.values()):
             self._console.line(
                 f"[INFO] Run {self._session.run_id} ended: {status.exit_reason}. {status.cause}".rstrip()
             )
@@ -283,6 +283,9 @@ class Training:
 
     def _ended(self, status: Status | None) -> int:
         if status is None:
+            # Only now nothing is written any more.
+            kept = "the last checkpoint stands" if self._session.has_checkpoint() else "nothing was saved"
+            self._console.line(f"[WARNING] Left without waiting for the save; {kept}.")
             self._session.record_exit(self._signals[0])
             return EXIT_CODES[self._signals[0]]
         self._session.record_exit(status.exit_reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import yaml
@@ -69,3 +70,15 @@ def test_several_runs_have_seeds_one_after_another_and_folders_of_their_own(tmp_
     again = train(tmp_path, "many", *argv)
     assert again.code == 2
     assert "the runs many-0, many-1 of 'many' exist already" in again.text
+
+
+def test_a_series_that_was_interrupted_is_completed_by_resume_with_the_seeds_it_would_have_had(tmp_path: Path) -> None:
+    argv = (str(era(tmp_path)), "--train", "--env", "fake:basic?link=memory")
+    first = train(tmp_path, "many-0", *argv, "--seed", "40")
+    run = train(tmp_path, "many", *argv, "--num-runs", "2", "--resume")
+    assert run.code == 0, run.text
+    assert "[INFO] Run 1 of 2: many-0, resumed" in run.lines
+    assert any(line.startswith("[INFO] The run many-0 is finished already") for line in run.lines)
+    assert "[INFO] Run 2 of 2: many-1, seed 41" in run.lines
+    assert any(line.startswith("[INFO] Run many-1: ") and ", seed 41, " in line for line in run.lines)
+    assert first.summary["seed"] + 1 == json.loads((tmp_path / "many-1" / "summary.json").read_text())["seed"]

@@ -1,4 +1,4 @@
-"""Ctrl-C while a command still loads its modules ends it without a word, and programs that import us keep theirs."""
+"""Ctrl-C: while a command still loads it ends without a word; twice in a run, and what is kept is told as it is."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from runtime.progress import Console
+from runtime.train import Training
+from tests.support.runs import config, train
+from tests.support.settings import parse
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = ("train", "convert", "inspect", "record_demo", "simulate")
@@ -75,3 +80,33 @@ def test_a_command_that_was_told_to_ignore_interrupts_ignores_them(tmp_path: Pat
     done = run(tmp_path, "sh", "-c", words, sys.executable)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("usage: python -m runtime.inspect")
+
+
+class ImpatientUser(Console):
+    """Presses Ctrl-C twice as soon as the run is announced, and reads what is said."""
+
+    def __init__(self) -> None:
+        super().__init__(is_terminal=False)
+        self.lines: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+        if text.startswith("[INFO] Run r: "):
+            for _ in range(2):
+                signal.raise_signal(signal.SIGINT)
+
+
+def left(results: Path, *words: str) -> list[str]:
+    """What a run says whose user does not wait for the save."""
+    user = ImpatientUser()
+    player = ("--env", "fake:basic?link=memory", "--actor-system", "inline")
+    settings = parse(str(config(results)), *player, "--results-dir", str(results), "--run-id", "r", *words)
+    assert Training(settings, user).run() == 130
+    return [text for text in user.lines if text.startswith("[WARNING]")]
+
+
+def test_who_leaves_without_waiting_is_told_whether_there_is_a_checkpoint(tmp_path: Path) -> None:
+    assert left(tmp_path) == ["[WARNING] Left without waiting for the save; nothing was saved."]
+    player = ("--env", "fake:basic?link=memory", "--force", "--stop-at", "200")
+    assert train(tmp_path, "r", str(config(tmp_path)), *player).code == 0
+    assert left(tmp_path, "--resume") == ["[WARNING] Left without waiting for the save; the last checkpoint stands."]

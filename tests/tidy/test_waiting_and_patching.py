@@ -11,7 +11,7 @@ from tests.tidy.sources import name_of, python_files, tree_of
 SLEEPS_ALLOWED: Mapping[str, str] = {
     "runtime/players/server.py": "nobody tells when a listener that another process holds is gone",
     "runtime/players/memory_link.py": "a bundled player that is asked to answer late, never longer than the time-out",
-    "runtime/record_demo.py": "for no time: the loop sees Ctrl-C there, where a player that answers at once never waits",
+    "runtime/record_demo.py": "no time at all: the loop sees Ctrl-C there beside players that never wait",
 }
 PATCHING = frozenset({"unittest.mock", "mock", "pytest_mock"})
 
