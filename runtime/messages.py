@@ -64,8 +64,8 @@ class StartPlayer:
 class WorkerReady:
     """EnvWorker -> Supervisor -> TrainerController: the player of an environment has connected.
 
-    pid: of the EnvWorker; player_pid: of the player, 0 when it has no process of its own. reset_parameters: what the
-    player announced (GEN1). takes_parameters: it can be told parameters without a reset.
+    pid: of the EnvWorker; player_pid: of the player, 0 when it has no process of its own. reset_parameters: all of the
+    player's, as announced (GEN1), else None. takes_parameters: it can be told parameters without a reset.
     """
 
     run: str
@@ -74,7 +74,7 @@ class WorkerReady:
     incarnation: Incarnation
     pid: int
     player_pid: int
-    reset_parameters: Mapping[str, float] = field(default_factory=dict)
+    reset_parameters: Mapping[str, float] | None = None
     takes_parameters: bool = False
 
 

@@ -323,7 +323,7 @@ class ActorEnvManager(EnvManager):
             return
         was_reset = env.reset_id >= 0
         env.incarnation, env.reset_id, env.taken, env.is_ready = message.incarnation, -1, 0, True
-        env.reset_parameters = message.reset_parameters
+        env.reset_parameters = message.reset_parameters or {}
         if env.awaits or was_reset:
             self._ask_reset(message.env_id, env)
 

@@ -155,18 +155,18 @@ def lessons_refusal(state: ControllerState) -> Ending | None:
 def parameter_refusal(state: ControllerState, message: WorkerReady) -> Ending | None:
     """The end of a run with values of a parameter that the player has not, as players of API-8 to API-10 tell.
 
-    A player that told of none may have any.
+    A player that told nothing of its parameters may have any.
     """
     told, options = message.reset_parameters, state.options
     given = [(f"{plan.source}: there are lessons of", plan.parameter) for plan in options.lessons]
     given += [(f"{VALUES_SOURCE}: there is a value of", name) for name in options.parameters]
-    missing = [(what, name) for what, name in given if told and name not in told]
-    if not missing:
+    missing = [(what, name) for what, name in given if told is not None and name not in told]
+    if told is None or not missing:
         return None
     what, name = missing[0]
     cause = (
         f"{what} {name!r}, which the player of environment {message.env_id} does not know; "
-        f"it knows: {', '.join(sorted(told))}. Correct the name, or leave it out."
+        f"it knows: {', '.join(sorted(told)) or 'none'}. Correct the name, or leave it out."
     )
     return Ending(reason="trainer_failure", exit_code=2, cause=cause)
 

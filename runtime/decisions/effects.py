@@ -163,12 +163,12 @@ class InstallPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PlayerConnected:
-    """A player passed its handshake."""
+    """A player passed its handshake. reset_parameters: all that it has; None: it told nothing of them."""
 
     env_id: EnvId
     incarnation: Incarnation
     player_pid: int
-    reset_parameters: Mapping[str, float] = field(default_factory=dict)
+    reset_parameters: Mapping[str, float] | None = None
     brains: tuple[BrainParameters, ...] = ()
     takes_parameters: bool = False
 

@@ -137,7 +137,7 @@ class UnityEnvironment(BaseUnityEnvironment, BaseEnv):
             raise
         self._brains = {each.brain_name: each for each in self._hello.brains}
         self._watched = {each.brain_name: each for each in self._hello.watched}
-        self._parameters = dict(self._hello.reset_parameters)
+        self._parameters = dict(self._hello.reset_parameters or {})
 
     # ---- what is known of the player
 
@@ -207,11 +207,9 @@ class UnityEnvironment(BaseUnityEnvironment, BaseEnv):
         for name, value in (config or {}).items():
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
                 raise UsageError(f"environment parameter {name!r} is {value!r}; expected a number.")
-            if self._hello.protocol in GEN1_VERSIONS and name not in self._hello.reset_parameters:
-                raise UsageError(
-                    f"environment parameter {name!r} is unknown to the player; "
-                    f"it has {sorted(self._hello.reset_parameters)}."
-                )
+            told = self._hello.reset_parameters or {}
+            if self._hello.protocol in GEN1_VERSIONS and name not in told:
+                raise UsageError(f"environment parameter {name!r} is unknown to the player; it has {sorted(told)}.")
         self._parameters |= {name: float(value) for name, value in (config or {}).items()}
         return self._take(self._opened().reset(dict(self._parameters), train_mode=train_mode))
 

@@ -23,15 +23,15 @@ class PlayerHello:
     """A player that has connected and passed the version check.
 
     pid: of its process; 0 when it has none of its own. protocol: the version string it spoke. reset_parameters: what it
-    announced (GEN1). brains: announced in the handshake (GEN1; GEN2 announces none). watched: brains that the player
-    controls by itself and only shows (GEN1). academy: the name it gives itself. takes_parameters: it can be told
-    environment parameters without a reset (a `ToldLink` does).
+    announced (GEN1), else None. brains: announced in the handshake (GEN1; GEN2 announces none). watched: brains that
+    the player controls by itself and only shows (GEN1). academy: the name it gives itself. takes_parameters: it can be
+    told environment parameters without a reset (a `ToldLink` does).
     """
 
     pid: int
     protocol: str
     package_version: str = ""
-    reset_parameters: Mapping[str, float] = field(default_factory=dict)
+    reset_parameters: Mapping[str, float] | None = None
     brains: tuple[BrainParameters, ...] = ()
     watched: tuple[BrainParameters, ...] = ()
     academy: str = ""

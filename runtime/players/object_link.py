@@ -57,7 +57,8 @@ class ObjectPlayerLink:
             "--timeout-wait",
         )
         self._brains = self._checked_brains(brains)
-        return PlayerHello(pid=0, protocol="object", reset_parameters=parameters, brains=tuple(self._brains.values()))
+        told = parameters or None  # an object without any may take some all the same
+        return PlayerHello(pid=0, protocol="object", reset_parameters=told, brains=tuple(self._brains.values()))
 
     async def reset(self, parameters: Mapping[str, ParameterValue], *, train_mode: bool) -> PlayerReply:
         """Resets the object with these parameters; its first observations. Samplers are drawn from here."""

@@ -263,7 +263,7 @@ class SimEngine:
         if exchange.kind == "connect":
             one = seat.assignment
             told = seat.player.scene.takes_parameters
-            self.deliver(fx.PlayerConnected(one.env_id, one.incarnation, 100 + one.env_id, {}, reply.brains, told))
+            self.deliver(fx.PlayerConnected(one.env_id, one.incarnation, 100 + one.env_id, None, reply.brains, told))
             return
         if isinstance(exchange.effect, fx.StepPlayer):
             seat.acting = 0

@@ -204,6 +204,14 @@ def test_a_value_of_a_parameter_that_a_player_of_2019_has_not_is_refused(tmp_pat
     ) in done.text
 
 
+def test_a_player_of_2019_without_parameters_takes_none(tmp_path: Path) -> None:
+    path = config(tmp_path, "Basic", max_steps=400)
+    path.write_text(path.read_text() + "\nenvironment_parameters: {mass: 2}\n")
+    done = train(tmp_path, "n", str(path), "--env", "fake:basic?link=memory&protocol=API-8")
+    assert done.code == 2
+    assert "there is a value of 'mass', which the player of environment 0 does not know; it knows: none." in done.text
+
+
 def today(folder: Path, *, require_reset: bool, max_steps: int, mass: bool = True) -> str:
     """A configuration with the same lessons in today's form, which says whether a new one resets the players."""
     path = config(folder, "WallJump", max_steps=max_steps, summary_freq=800, buffer_size=400)

@@ -199,6 +199,10 @@ def test_a_value_of_a_parameter_that_the_player_has_not_ends_the_run(value: Para
         "environment_parameters or --sampler: there is a value of 'mass', which the player of environment 0 does not "
         "know; it knows: gravity, size. Correct the name, or leave it out."
     )
+    bare = Bench(1, parameters={"mass": value})
+    bare.take(replace(worker_ready(), reset_parameters={}))
+    assert bare.state.ending is not None
+    assert "'mass', which the player of environment 0 does not know; it knows: none." in bare.state.ending.cause
     silent = Bench(1, parameters={"mass": value})
     silent.take(worker_ready())
     assert silent.state.ending is None

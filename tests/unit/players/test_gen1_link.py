@@ -65,7 +65,7 @@ async def lived(link: MemoryPlayerLink, *steps: tuple[int, int]) -> list[PlayerR
 def test_the_player_introduces_its_brains_and_parameters() -> None:
     link = link_to(Gen1Player())
     hello = run(link.start())
-    assert (hello.protocol, hello.academy, dict(hello.reset_parameters)) == ("API-9", "Academy", {"size": 1.0})
+    assert (hello.protocol, hello.academy, hello.reset_parameters) == ("API-9", "Academy", {"size": 1.0})
     assert [each.brain_name for each in hello.brains] == ["Walker"]
     assert [each.brain_name for each in hello.watched] == ["Watched"]
 

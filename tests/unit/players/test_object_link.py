@@ -137,12 +137,30 @@ def test_an_object_is_reset_stepped_and_closed_as_in_the_seed() -> None:
     assert driver.reply.infos["Bot"].agents == ["$5-7"]
 
 
+class BareCell(Cell):
+    """Tells of no parameters, and may take some all the same."""
+
+    @property
+    def reset_parameters(self) -> Mapping[str, float]:
+        return {}
+
+
+def test_an_object_that_tells_of_no_parameters_may_have_any() -> None:
+    link = ObjectPlayerFactory(BareCell).open_link(assignment(4, port=0), LIMITS)
+
+    async def life() -> None:
+        assert (await link.start()).reset_parameters is None
+        await link.close()
+
+    run(life())
+
+
 def test_the_hello_carries_brains_and_reset_parameters() -> None:
     link = ObjectPlayerFactory(Cell).open_link(assignment(4, port=0), LIMITS)
 
     async def life() -> None:
         hello = await link.start()
-        assert (hello.pid, dict(hello.reset_parameters), hello.brains) == (0, {"size": 3.0}, (BRAIN,))
+        assert (hello.pid, hello.reset_parameters, hello.brains) == (0, {"size": 3.0}, (BRAIN,))
         await link.close()
         await link.close()
 
