@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from runtime.errors import ConfigError, InternalError, StorageError, TrainingError, UsageError
+from runtime.interrupts import INTERRUPTED, raise_again
 from runtime.results import write_atomically
 from runtime.settings import RunSettings, Surroundings, parse_run_settings
 from runtime.settings.formats import CONVERT, TODAY_FORMAT, format_of
@@ -23,7 +24,7 @@ HEADER = """\
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Convert, and return the exit code: 0 written, 2 wrong usage or configuration, 5 NEW cannot be written."""
+    """Convert, and return the exit code: 0 written, 2 wrong usage or configuration, 5 NEW cannot be written, 130 ended."""
     options = _parser().parse_args(argv)
     try:
         before = _read_old(options.old, curriculum=options.curriculum, sampler=options.sampler)
@@ -31,7 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             if CONVERT not in warning:  # that advice has been followed
                 print(f"[WARNING] {warning}", file=sys.stderr)
         text = _written(before)
+        raise_again()  # a file that was begun is removed
         _write(Path(options.new), text, may_replace=options.force)
+    except KeyboardInterrupt:
+        print("[INFO] Interrupted.", file=sys.stderr)
+        return INTERRUPTED
     except TrainingError as error:
         for line in str(error).splitlines():
             print(f"[ERROR] {line}", file=sys.stderr)
@@ -101,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m runtime.convert",
         description="Write a configuration of ML-Agents 0.8 to 0.15 in today's format; it trains equal.",
-        epilog="Exit code: 0 written, 2 wrong usage or a mistake in OLD, 5 NEW cannot be written.",
+        epilog="Exit code: 0 written, 2 wrong usage or a mistake in OLD, 5 NEW cannot be written, 130 Ctrl-C.",
     )
     parser.add_argument("old", metavar="OLD", help="trainer_config.yaml with `default:` and one block per brain")
     parser.add_argument("new", metavar="NEW", help="file to write, with `behaviors:`")

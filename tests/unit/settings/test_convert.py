@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.convert import converted, main
+from runtime.results import write_atomically
+from tests.support.interrupts import ctrl_c
 from tests.support.settings import parse_text
 from tests.unit.settings.test_era_files import DEFAULT
 
@@ -100,3 +105,21 @@ def test_faults_of_the_old_file_are_told_with_their_lines(tmp_path: Path, capsys
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("[ERROR] old.yaml:2: default.batch_size: many is not allowed")
     assert second.startswith("[ERROR] old.yaml:3: default.gamma: 3 is not allowed")
+
+
+def test_ctrl_c_while_the_file_is_written_leaves_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = tmp_path / "old.yaml"
+    old.write_text("default: {trainer: ppo}\n")
+    folder = tmp_path / "new"
+    folder.mkdir()
+    os.mkfifo(folder / f".new.yaml.{os.getpid()}.tmp")  # where it is written first; nobody reads, so that writing waits
+    deadline_s = time.monotonic() + 20.0
+
+    def is_writing() -> bool:
+        names = {each.name for each in traceback.extract_stack()}
+        return write_atomically.__name__ in names or time.monotonic() > deadline_s
+
+    with ctrl_c(is_writing):
+        assert main([str(old), str(folder / "new.yaml")]) == 130
+    assert not list(folder.iterdir())
+    assert capsys.readouterr() == ("", "[INFO] Interrupted.\n")
