@@ -24,7 +24,7 @@ HEADER = """\
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Convert, and return the exit code: 0 written, 2 wrong usage or configuration, 5 NEW cannot be written, 130 ended."""
+    """Convert, and return the exit code: 0 written, 2 wrong usage or file, 5 NEW cannot be written, 130 interrupted."""
     options = _parser().parse_args(argv)
     try:
         before = _read_old(options.old, curriculum=options.curriculum, sampler=options.sampler)
