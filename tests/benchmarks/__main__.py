@@ -41,15 +41,18 @@ def main(argv: Sequence[str]) -> int:
         parser.error(f"no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
     facts = machine()
     cases = [case for name in names for case in SECTIONS[name](quick=asked.quick)]
-    results = run_all([case for case in cases if case.name.startswith(asked.case)], asked.rounds)
-    told = document(results, facts)
-    if asked.add and asked.json is not None and asked.json.exists():
-        told = added(json.loads(asked.json.read_text(encoding="utf-8")), told)
-    text = json.dumps(told, indent=1)
-    if asked.json is None:
-        sys.stdout.write(f"{text}\n")
-    else:
-        asked.json.write_text(text + "\n", encoding="utf-8")
+    out: Path | None = asked.json
+    before = json.loads(out.read_text(encoding="utf-8")) if asked.add and out is not None and out.exists() else None
+
+    def write(results: Results) -> None:
+        told = document(results, facts) if before is None else added(before, document(results, facts))
+        if out is not None:  # after each case: who ends it early keeps what is known
+            out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+
+    chosen = [case for case in cases if case.name.startswith(asked.case)]
+    results = run_all(chosen, asked.rounds, after=write)
+    if out is None:
+        sys.stdout.write(json.dumps(document(results, facts), indent=1) + "\n")
     return 0
 
 

@@ -63,8 +63,11 @@ class Results:
         return statistics.median(pairs) if pairs else None
 
 
-def run_all(cases: Iterable[Case], rounds: int) -> Results:
-    """Measures every case `rounds` times. A side that cannot be measured is named, and left out from then on."""
+def run_all(cases: Iterable[Case], rounds: int, *, after: Callable[[Results], None] = lambda _: None) -> Results:
+    """Measures every case `rounds` times. A side that cannot be measured is named, and left out from then on.
+
+    after: called with what is known after each case.
+    """
     results = Results()
     for case in cases:
         sides = list(case.sides)
@@ -82,6 +85,7 @@ def run_all(cases: Iterable[Case], rounds: int) -> Results:
                 results.add(case, side, figures)
                 told = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
                 _say(f"{case.section} {case.name} {side.name}: {told}   ({time.monotonic() - began:.0f} s)")
+        after(results)
     return results
 
 
