@@ -11,24 +11,46 @@ that was seen), and a decision row with the new observation and reward 0.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NewType, TypeAlias
+from typing import TYPE_CHECKING, Literal, NewType
 
 if TYPE_CHECKING:
     # Loaded where it is used: actors that never touch an array do without, and without its 15 MB.
     import numpy as np
     import numpy.typing as npt
 
+    Floats = npt.NDArray[np.float32]
+    Ints = npt.NDArray[np.int32]
+    Ids = npt.NDArray[np.int64]
+    Bools = npt.NDArray[np.bool_]
+    Observation = npt.NDArray[np.float32] | npt.NDArray[np.uint8]
+else:
+
+    def __getattr__(name: str) -> object:
+        """The aliases above, made when somebody asks for one."""
+        kinds = {
+            "Floats": ("float32",),
+            "Ints": ("int32",),
+            "Ids": ("int64",),
+            "Bools": ("bool_",),
+            "Observation": ("float32", "uint8"),
+        }
+        if name not in kinds:
+            msg = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(msg)
+        import numpy as np  # noqa: PLC0415 - as above
+        import numpy.typing as npt  # noqa: PLC0415 - as above
+
+        parts = [npt.NDArray[getattr(np, kind)] for kind in kinds[name]]
+        return globals().setdefault(name, functools.reduce(operator.or_, parts))
+
+
 EnvId = NewType("EnvId", int)
 Incarnation = NewType("Incarnation", int)
 BrainName = NewType("BrainName", str)
-
-Floats: TypeAlias = "npt.NDArray[np.float32]"
-Ints: TypeAlias = "npt.NDArray[np.int32]"
-Ids: TypeAlias = "npt.NDArray[np.int64]"
-Bools: TypeAlias = "npt.NDArray[np.bool_]"
-Observation: TypeAlias = "npt.NDArray[np.float32] | npt.NDArray[np.uint8]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import yaml
 
@@ -33,6 +33,9 @@ from runtime.settings.sections import Section
 from runtime.settings.yaml_reader import read_file
 
 Plain: TypeAlias = "bool | int | float | str | Sequence[Plain] | Mapping[str, Plain] | None"
+
+
+BREAKS: Final = frozenset("\n\r\x85\u2028\u2029")
 
 
 def to_yaml(settings: RunSettings, *, player_seeds: Mapping[int, Sequence[int]] | None = None) -> str:
@@ -81,8 +84,7 @@ def to_yaml(settings: RunSettings, *, player_seeds: Mapping[int, Sequence[int]] 
         "debug": settings.debug,
         "runtime": _ours(settings, player_seeds or {}),
     }
-    text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
-    return text
+    return _dumped(content)
 
 
 def to_converted_yaml(settings: RunSettings) -> str:
@@ -96,8 +98,7 @@ def to_converted_yaml(settings: RunSettings) -> str:
     content["behaviors"] = _behaviors(settings)
     if parameters:
         content["environment_parameters"] = parameters
-    text: str = yaml.safe_dump({**content, "runtime": ours}, sort_keys=False, allow_unicode=True, width=120)
-    return text
+    return _dumped({**content, "runtime": ours})
 
 
 def recorded_seed(configuration: Path) -> int | None:
@@ -214,3 +215,23 @@ def _lesson(lesson: LessonSettings) -> dict[str, Plain]:
     if lesson.criterion is not None:
         written["completion_criteria"] = asdict(lesson.criterion)
     return written
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts so that they are read as they were.
+
+    To YAML the characters of BREAKS end a line: in quotes that are not double ones, some are read as a space.
+    """
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = '"' if BREAKS & set(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def _dumped(content: object) -> str:
+    text: str = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return text

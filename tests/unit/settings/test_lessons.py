@@ -288,6 +288,7 @@ def test_a_run_and_a_conversion_refuse_the_same_lessons_in_the_same_words(
     assert str(caught.value) == told
 
 
+@example(measure="reward", thresholds=[], length=0, names=["\x85"])  # to YAML the end of a line
 @given(
     measure=st.sampled_from(["reward", "progress"]),
     thresholds=st.lists(st.floats(-2, 2) | st.sampled_from([0, 1, -0.0, 1e-320, 3e38, -3e38]), max_size=3),
