@@ -14,7 +14,7 @@ import numpy as np
 from runtime.experience.brains import Floats
 from trainers.networks import NetworkShape, named_weights
 from trainers.normalizer import Normalizer
-from trainers.onnx_graph import GraphWriter
+from trainers.onnx_graph import GraphWriter, in_order
 from trainers.onnx_layers import columns, dense, graph_inputs, recall, trunk
 
 VERSION_NUMBER = 3.0
@@ -75,7 +75,7 @@ def unity_graph(shape: NetworkShape, flat: Floats, normalizer: Normalizer) -> by
         _discrete_outputs(graph, shape, dense(graph, "logits", weights, actor), masks)
     if after:
         graph.output("recurrent_out", graph.node("Unsqueeze", after, axes=[1]), ["batch", 1, shape.memory_size])
-    return graph.body()
+    return in_order(graph.body())
 
 
 def _continuous_outputs(graph: GraphWriter, shape: NetworkShape, weights: Mapping[str, Floats], actor: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 OPSET = 9
 IR_VERSION = 4
@@ -103,6 +103,11 @@ class GraphWriter:
             graph = each.graph()
             pieces += [GRAPH, _varint(len(graph)), graph]
         return b"".join(pieces)
+
+
+def in_order(body: bytes) -> bytes:
+    """The same model with its parts in the order in which protobuf libraries write them, for readers of their own."""
+    return bytes(ModelProto.FromString(body).SerializeToString(deterministic=True))
 
 
 def _frozen(attributes: dict[str, object]) -> tuple[tuple[str, Frozen], ...]:

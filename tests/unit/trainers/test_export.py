@@ -115,6 +115,12 @@ def test_the_acting_graph_holds_only_operators_that_keep_a_rows_bits() -> None:
             assert alone[name][0].tobytes() == together[name][row].tobytes()
 
 
+def test_the_file_for_unity_has_its_parts_in_the_order_in_which_libraries_write_them() -> None:
+    shape = shape_of(continuous=2, branches=(3,))
+    body = unity_graph(shape, *random_policy(shape))
+    assert onnx.load_from_string(body).SerializeToString(deterministic=True) == body
+
+
 def test_graphs_are_built_fast_and_byte_for_byte_again() -> None:
     shape = NetworkShape(((8,),), 2, (3,), 1, 128, 2, shared_critic=False, normalize=True)
     flat, normalizer = random_policy(shape)
