@@ -20,6 +20,8 @@ from runtime.players.demonstration_recorder import DemonstrationRecorder
 from runtime.players.factories import MemoryPlayerFactory, fake_spec
 from runtime.players.links import LinkLimits, PlayerLink
 
+SCENES_PLAYED = ("basic", "balance", "teacher")
+"""Those with a behavior in `fakeunity.experts`."""
 RECORDS_MAX = 1_000_000
 """An expert that never ends an episode fills no disk."""
 
@@ -108,8 +110,8 @@ def _known(brains: Iterable[BrainParameters], scene: str) -> BrainParameters:
     found = [each for each in brains if each.behavior_name in EXPERTS]
     if not found:
         raise UsageError(
-            f"nobody knows how to play {scene!r}; expected a scene with one of {', '.join(sorted(EXPERTS))}. Record a "
-            "player of your own with ML-Agents' DemonstrationRecorder."
+            f"nobody knows how to play {scene!r}; expected {', '.join(SCENES_PLAYED)}. Record a player of your own "
+            "with ML-Agents' DemonstrationRecorder."
         )
     return found[0]
 
@@ -132,7 +134,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Record what the expert of a bundled scene does, as demonstrations to learn from.",
         epilog="Exit code: 0 recorded, 2 wrong usage, 3 the scene failed, 5 FILE cannot be written, 130 Ctrl-C.",
     )
-    parser.add_argument("scene", metavar="SCENE", help="basic, balance or teacher; or fake:SCENE?k=v&k=v")
+    parser.add_argument("scene", metavar="SCENE", help=f"{', '.join(SCENES_PLAYED)}; or fake:SCENE?k=v&k=v")
     parser.add_argument("file", metavar="FILE", help="file to write; a name that is taken gets _0, _1, ... appended")
     parser.add_argument("--episodes", type=int, default=20, metavar="N", help="episodes of one agent (default 20)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the player (default 0)")

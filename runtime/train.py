@@ -289,6 +289,8 @@ class Training:
             self._session.record_exit(self._signals[0])
             return EXIT_CODES[self._signals[0]]
         self._session.record_exit(status.exit_reason)
+        if status.exit_reason in EXIT_CODES and not self._session.has_checkpoint():
+            self._console.line("[INFO] Nothing was saved: the run had not begun.")
         if status.replaced_numbers:
             self._console.warning(
                 f"{status.replaced_numbers} numbers of players were not finite and became 0 (--not-finite zero)."

@@ -83,26 +83,37 @@ def test_a_command_that_was_told_to_ignore_interrupts_ignores_them(tmp_path: Pat
 
 
 class ImpatientUser(Console):
-    """Presses Ctrl-C twice as soon as the run is announced, and reads what is said."""
+    """Presses Ctrl-C as soon as the run is announced, so many times, and reads what is said."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: int) -> None:
         super().__init__(is_terminal=False)
+        self.times = times
         self.lines: list[str] = []
 
     def line(self, text: str) -> None:
         self.lines.append(text)
         if text.startswith("[INFO] Run r: "):
-            for _ in range(2):
+            for _ in range(self.times):
                 signal.raise_signal(signal.SIGINT)
 
 
-def left(results: Path, *words: str) -> list[str]:
-    """What a run says whose user does not wait for the save."""
-    user = ImpatientUser()
+def stopped(results: Path, *words: str, times: int) -> list[str]:
+    """What a run says whose user stops it so often."""
+    user = ImpatientUser(times)
     player = ("--env", "fake:basic?link=memory", "--actor-system", "inline")
     settings = parse(str(config(results)), *player, "--results-dir", str(results), "--run-id", "r", *words)
     assert Training(settings, user).run() == 130
-    return [text for text in user.lines if text.startswith("[WARNING]")]
+    return user.lines
+
+
+def left(results: Path, *words: str) -> list[str]:
+    """What a run warns of whose user does not wait for the save."""
+    return [text for text in stopped(results, *words, times=2) if text.startswith("[WARNING]")]
+
+
+def test_who_stops_a_run_before_it_has_begun_is_told_that_nothing_was_saved(tmp_path: Path) -> None:
+    nothing = "[INFO] Nothing was saved: the run had not begun."
+    assert (nothing in stopped(tmp_path, times=1)) is not any(tmp_path.glob("r/checkpoints/*"))
 
 
 def test_who_leaves_without_waiting_is_told_whether_there_is_a_checkpoint(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from fakeunity.scenes.catalogue import SCENES
 from runtime.errors import PlayerContentError, UsageError
 from runtime.experience.demonstrations import demonstrated_steps
 from runtime.players.demonstrations import read_demonstration
-from runtime.record_demo import main, record
+from runtime.record_demo import SCENES_PLAYED, main, record
 from tests.support.interrupts import ctrl_c
 
 BOTH: tuple[Literal[1, 2], ...] = (1, 2)
@@ -46,6 +46,11 @@ def test_an_expert_is_read_back_as_it_acted_and_earned_the_best_reward(
     assert float(steps.rewards.sum()) / 3 == pytest.approx(best, rel=1e-4)
 
 
+@pytest.mark.parametrize("scene", SCENES_PLAYED)
+def test_the_scenes_that_are_named_can_be_recorded(scene: str, tmp_path: Path) -> None:
+    assert record(f"fake:{scene}", tmp_path / "x", episodes=1)[1] > 1
+
+
 def test_the_command_says_where_the_file_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["basic", str(tmp_path / "Basic.demo"), "--episodes", "2", "--format", "2019"]) == 0
     assert main(["fake:basic", str(tmp_path / "Basic.demo"), "--episodes", "1"]) == 0
@@ -57,7 +62,7 @@ def test_the_command_says_where_the_file_is(tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("argv", "code", "text"),
     [
-        (["crowd", "x.demo"], 2, "nobody knows how to play 'fake:crowd'; expected a scene with one of Balance, Basic"),
+        (["crowd", "x.demo"], 2, "nobody knows how to play 'fake:crowd'; expected basic, balance, teacher. Record"),
         (["basik", "x.demo"], 2, "basic"),
         (["basic", "x.demo", "--episodes", "0"], 2, "0 episodes; expected at least 1."),
         (["basic", "/proc"], 2, "/proc is a folder; expected the file to write. Name one in it: /proc/NAME.demo."),
