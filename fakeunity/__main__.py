@@ -2,7 +2,7 @@
 
 import sys
 
-from fakeunity.interrupts import end_silently
+from runtime.interrupts import end_silently
 
 
 def command() -> int:

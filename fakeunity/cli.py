@@ -17,10 +17,10 @@ from fakeunity.arguments import PLAYER_KEYS, Arguments, split_arguments
 from fakeunity.errors import ConnectError, SpecError, TrainerMistakeError
 from fakeunity.faults.plan import Who
 from fakeunity.install import install
-from fakeunity.interrupts import raise_again
 from fakeunity.protocols import NEWEST, PROTOCOLS
 from fakeunity.scenes.catalogue import SCENES
 from fakeunity.spec import REPLAY, PlayerSpec, from_options, integer, parse_url
+from runtime.interrupts import raise_again
 
 BASE_PORT = 5005
 CONNECT_S = 60

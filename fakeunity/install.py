@@ -14,7 +14,7 @@ from fakeunity.spec import PlayerSpec
 PROGRAM = """\
 import sys
 if {parent!r} not in sys.path: sys.path.insert(0, {parent!r})
-from fakeunity.interrupts import end_silently
+from runtime.interrupts import end_silently
 end_silently()
 from fakeunity.cli import main
 sys.exit(main(sys.argv[1:], installed={url!r}))

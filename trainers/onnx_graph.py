@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from runtime.protobuf_bytes import varint
+
 OPSET = 9
 IR_VERSION = 4
 PRODUCER = "actor-ml-runtime"
@@ -93,7 +95,7 @@ class GraphWriter:
         for name, array in self._constants.items():
             raw = array.tobytes()
             header = _header(name, array.shape)
-            pieces += [INITIALIZER, _varint(len(header) + len(raw)), header, raw]
+            pieces += [INITIALIZER, varint(len(header) + len(raw)), header, raw]
         return b"".join(pieces)
 
     def body(self, *more: GraphWriter) -> bytes:
@@ -101,7 +103,7 @@ class GraphWriter:
         pieces = [_model()]
         for each in (self, *more):
             graph = each.graph()
-            pieces += [GRAPH, _varint(len(graph)), graph]
+            pieces += [GRAPH, varint(len(graph)), graph]
         return b"".join(pieces)
 
 
@@ -135,7 +137,7 @@ def _header(name: str, shape: tuple[int, ...]) -> bytes:
     """A TensorProto up to its numbers, little-endian float32."""
     size = 4 * int(np.prod(shape, dtype=np.int64))
     tensor = TensorProto(name=name, dims=shape, data_type=FLOAT)
-    return bytes(tensor.SerializeToString(deterministic=True)) + RAW_DATA + _varint(size)
+    return bytes(tensor.SerializeToString(deterministic=True)) + RAW_DATA + varint(size)
 
 
 @lru_cache(1)
@@ -147,13 +149,3 @@ def _model() -> bytes:
     )
     model.ClearField("graph")
     return bytes(model.SerializeToString(deterministic=True))
-
-
-def _varint(number: int) -> bytes:
-    """As protobuf writes lengths: seven bits a byte, the lowest first."""
-    written = bytearray()
-    while number > 127:
-        written.append(number & 127 | 128)
-        number >>= 7
-    written.append(number)
-    return bytes(written)

@@ -20,6 +20,7 @@ import numpy as np
 
 from runtime.errors import InternalError, ShapeError
 from runtime.experience.brains import BrainParameters, Floats
+from runtime.protobuf_bytes import fields
 
 # onnxruntime ships no types: sessions are Any. It is imported when the first graph is loaded (0.2 s).
 Session = Any
@@ -28,9 +29,8 @@ OPTIMISED_FROM_BYTES = 1 << 19
 """From here on, and with convolutions, optimising a graph pays. A smaller one runs as fast as it was written, and
 optimising it takes longer than all its runs save until the next version comes."""
 
-# Of protobuf: kinds of fields, and the key of ModelProto.graph.
-_VARINT, _BYTES = 0, 2
-_GRAPH = 7 << 3 | _BYTES
+GRAPH_FIELD = 7
+"""Number of ModelProto.graph."""
 
 _CONSTANTS = ("log_std", "sequence_length")
 _OUTPUT_RANKS = {"mean": 2, "log_std": 1, "logits": 2, "value": 2, "memory": 2, "sequence_length": 1}
@@ -163,30 +163,15 @@ def _probe(shape: GraphShape, rows: int) -> dict[str, Floats]:
 
 def acting_piece(body: bytes) -> bytes:
     """A model without all but the first piece of its graph; `body` itself where it has but one, or cannot be read."""
-    at, kept, has_graph = 0, list[bytes](), False
-    while at < len(body):
-        start, key = at, body[at]
-        size, at = _varint(body, at + 1)
-        if key & 7 == _BYTES:
-            at += size
-        elif key & 7 != _VARINT:
-            return body
-        if key != _GRAPH or not has_graph:
-            kept.append(body[start:at])
-        has_graph = has_graph or key == _GRAPH
-    return b"".join(kept) if at == len(body) else body
-
-
-def _varint(body: bytes, at: int) -> tuple[int, int]:
-    """The number that begins at a place, as protobuf writes them, and the place behind it."""
-    number = shift = 0
-    while at < len(body):
-        byte, at = body[at], at + 1
-        number |= (byte & 127) << shift
-        if byte < 128:
-            break
-        shift += 7
-    return number, at
+    start, kept, has_graph = 0, list[bytes](), False
+    try:
+        for number, _, (_, end) in fields(body, (0, len(body))):
+            if number != GRAPH_FIELD or not has_graph:
+                kept.append(body[start:end])
+            start, has_graph = end, has_graph or number == GRAPH_FIELD
+    except ValueError:
+        return body
+    return b"".join(kept)
 
 
 def _open_session(body: bytes, name: str) -> Session:

@@ -69,7 +69,6 @@ class WorkerEngine:
         )
         self._factory = open_factory(start.env_factory)
         self._seats: dict[EnvId, Seat] = {}
-        self._installed = 0
         self._closing: dict[EnvId, asyncio.Task[None]] = {}
         self._timers: dict[object, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -152,9 +151,7 @@ class WorkerEngine:
                 raise InternalError(msg)
 
     def _install(self, update: PolicyUpdate) -> None:
-        self._replica.install(update)
-        self._installed += 1
-        if self._installed % GIVE_BACK_EVERY == 0:
+        if self._replica.install(update) and self._replica.statistics().installed_updates % GIVE_BACK_EVERY == 0:
             give_back_memory()
 
     # ---- timers

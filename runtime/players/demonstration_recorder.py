@@ -22,9 +22,9 @@ from runtime.errors import UsageError
 from runtime.experience.actions import Actions
 from runtime.experience.brains import Bools, BrainInfo, BrainParameters, DecisionRows, Observation, TerminalRows
 from runtime.players.demonstration_bytes import HEADER_BYTES
-from runtime.players.replies import varint
 from runtime.players.wire import communicator_gen1_pb2 as pb1
 from runtime.players.wire import communicator_pb2 as pb2
+from runtime.protobuf_bytes import varint
 
 NAME_CHARACTERS_MAX = 16
 API_VERSION = 1

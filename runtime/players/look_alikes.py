@@ -30,7 +30,8 @@ from runtime.experience.brains import (
 )
 from runtime.experience.finite import all_finite
 from runtime.experience.masks import find_blocked
-from runtime.players.spans import AgentSpans, Span, agents_by_brain, varint
+from runtime.players.spans import AgentSpans, agents_by_brain
+from runtime.protobuf_bytes import Span, read_varint
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.intp]
@@ -98,7 +99,7 @@ class _Part:
     def _ids(self, body: bytes, raw: Bytes, known: _Known) -> Ids | None:
         told = raw.take(self.id_places).tobytes()
         if told != known.told or len(known.ids) != len(self.ids):
-            values = [0 if span is None else _signed(varint(body, *span)[0]) for span in self.ids]
+            values = [0 if span is None else _signed(read_varint(body, *span)[0]) for span in self.ids]
             waiting = values[: self.waiting]
             if len(set(waiting)) != len(waiting):
                 return None

@@ -18,6 +18,7 @@ from runtime.experience.actions import Actions
 from runtime.experience.brains import ActionSpec, AllBrainInfo, BrainParameters, Ints
 from runtime.experience.finite import all_finite
 from runtime.players.wire import communicator_pb2 as pb
+from runtime.protobuf_bytes import varint
 
 Bytes = npt.NDArray[np.uint8]
 CLOSING = pb.UnityMessageProto(header=pb.HeaderProto(status=400)).SerializeToString()
@@ -193,13 +194,3 @@ def _rows_of(numbers: Ints) -> list[list[int]]:
 def field_bytes(tag: int, body: bytes) -> bytes:
     """A length-delimited field."""
     return bytes([tag]) + varint(len(body)) + body
-
-
-def varint(value: int) -> bytes:
-    """A number from 0 in base 128, lowest digits first."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

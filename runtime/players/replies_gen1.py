@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from runtime.experience.actions import Actions
-from runtime.players.replies import bytes_of, field_bytes, varint
+from runtime.players.replies import bytes_of, field_bytes
 from runtime.players.wire import communicator_gen1_pb2 as pb
+from runtime.protobuf_bytes import varint
 
 _HEADER = pb.UnityMessage(header=pb.Header(status=200)).SerializeToString()
 

@@ -6,13 +6,9 @@ else's business.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-VARINT, FIXED_64, LENGTH_DELIMITED, FIXED_32 = 0, 1, 2, 5
-
-Span = tuple[int, int]
-"""First byte, and the one behind the last."""
+from runtime.protobuf_bytes import FIXED_32, LENGTH_DELIMITED, VARINT, Span, fields, read_varint
 
 
 @dataclass(slots=True)
@@ -28,38 +24,6 @@ class AgentSpans:
     id: Span | None = None
     mask: Span | None = None
     observations: list[Span | None] = field(default_factory=list)
-
-
-def fields(body: bytes, within: Span) -> Iterator[tuple[int, int, Span]]:
-    """Number, wire type and content of each field of the message at `within`. Raises ValueError for other bytes."""
-    at, end = within
-    while at < end:
-        tag, at = varint(body, at, end)
-        kind, start = tag & 7, at
-        if kind == VARINT:
-            _, at = varint(body, at, end)
-        elif kind == LENGTH_DELIMITED:
-            size, start = varint(body, at, end)
-            at = start + size
-        elif kind in {FIXED_32, FIXED_64}:
-            at += 4 if kind == FIXED_32 else 8
-        else:
-            raise ValueError(f"wire type {kind}")
-        if at > end:
-            raise ValueError("a field ends behind its message")
-        yield tag >> 3, kind, (start, at)
-
-
-def varint(body: bytes, at: int, end: int) -> tuple[int, int]:
-    """The number at `at`, of 64 bits without a sign, and the place behind it. Raises ValueError."""
-    value = shift = 0
-    while at < end and shift < 70:
-        byte = body[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value & (1 << 64) - 1, at
-    raise ValueError("a number without an end")
 
 
 def agents_by_brain(body: bytes) -> dict[str, list[AgentSpans]]:
@@ -102,7 +66,7 @@ def _agent(body: bytes, within: Span) -> AgentSpans:
             raise ValueError("a field twice")
         met.add(number)
         if number == _DONE:
-            agent.done = varint(body, *span)[0] != 0
+            agent.done = read_varint(body, *span)[0] != 0
         elif number in _AGENT:
             name, expected = _AGENT[number]
             if kind != expected:

@@ -32,8 +32,8 @@ from runtime.players.demonstration_recorder import DemonstrationRecorder, free_p
 from runtime.players.demonstrations import read_demonstration, read_demonstrations
 from runtime.players.factories import MemoryPlayerFactory
 from runtime.players.links import LinkLimits
-from runtime.players.replies import varint
 from runtime.players.wire import communicator_pb2 as pb2
+from runtime.protobuf_bytes import varint
 from tests.support.player_links import Driver, assignment
 
 IMAGE = ObservationSpec((3, 4, 6), (1, 2, 2), 0, "eye", "uint8")
