@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fakeunity.dialect import ActionLists
 from fakeunity.errors import TrainerMistakeError
-from fakeunity.rows import Actions, BehaviorSpec, Rows
+from fakeunity.rows import Actions, BehaviorSpec, Ints, Rows
 
 
 def read_actions(spec: BehaviorSpec, rows: Rows, received: ActionLists) -> Actions:
@@ -18,7 +19,6 @@ def read_actions(spec: BehaviorSpec, rows: Rows, received: ActionLists) -> Actio
     Raises TrainerMistakeError when their width is wrong, a discrete action is out of range, no whole number or masked,
     or a continuous one is not finite.
     """
-    waiting = rows.waiting()
     continuous = _table(spec, "continuous", received.continuous, spec.continuous)
     discrete = _table(spec, "discrete", received.discrete, len(spec.branches))
     # In the old generation they are floats on the wire.
@@ -28,7 +28,7 @@ def read_actions(spec: BehaviorSpec, rows: Rows, received: ActionLists) -> Actio
     if spec.continuous and not np.isfinite(actions.continuous).all():
         agent, column = (int(place) for place in np.argwhere(~np.isfinite(actions.continuous))[0])
         raise TrainerMistakeError(
-            f"behavior {spec.name!r}, agent {waiting[agent]}: continuous action {column} is "
+            f"behavior {spec.name!r}, agent {rows.waiting()[agent]}: continuous action {column} is "
             f"{actions.continuous[agent, column]}; only finite numbers are actions"
         )
     if spec.branches:
@@ -47,15 +47,19 @@ def _table(spec: BehaviorSpec, kind: str, lists: Sequence[Sequence[float]], widt
     return np.array([value for values in lists for value in values]).reshape(len(lists), width)
 
 
+@cache
+def _sizes(branches: tuple[int, ...]) -> Ints:
+    return np.array(branches, np.int64)
+
+
 def _check_branches(spec: BehaviorSpec, rows: Rows, actions: Actions) -> None:
-    discrete = actions.discrete
-    sizes = np.array(spec.branches, np.int64)
-    wrong = (discrete < 0) | (discrete >= sizes)
-    if not wrong.any() and rows.mask is not None:
+    discrete, sizes = actions.discrete, _sizes(spec.branches)
+    wrong = discrete.view(np.uint64) >= sizes.view(np.uint64)  # below 0 is far above every size there
+    if not np.count_nonzero(wrong) and rows.mask is not None:
         offsets = np.cumsum(sizes) - sizes
         mask = rows.mask[~rows.done]
         wrong = np.take_along_axis(mask, discrete + offsets, axis=1)
-    if not wrong.any():
+    if not np.count_nonzero(wrong):
         return
     agent, branch = (int(place) for place in np.argwhere(wrong)[0])
     action, size = int(discrete[agent, branch]), int(sizes[branch])

@@ -64,7 +64,7 @@ class Behaviors:
         for name, sent in rows.items():
             ids = sent.ids.tolist()
             counters.agent_steps += self._open[name].settle(ids)
-            counters.episodes += int(sent.done.sum())
+            counters.episodes += int(np.count_nonzero(sent.done))
             self._moving[name].difference_update(ids)
         self._sent.update(rows)
         return self._dialect.tell(rows, is_reset=False, is_over=is_over)

@@ -31,6 +31,8 @@ class Channel:
     def __init__(self, port: int, path: str, connection: socket.socket) -> None:
         self._socket = connection
         self._timeout_s = connection.gettimeout()
+        self._buffer = bytearray(_READ_BYTES)
+        self._view = memoryview(self._buffer)
         self._side = ClientSide(authority=f"{HOST}:{port}", path=path, user_agent=_USER_AGENT)
 
     @classmethod
@@ -104,10 +106,11 @@ class Channel:
             self._send()
 
     def _read(self) -> bytes:
-        data = self._socket.recv(_READ_BYTES)
-        if not data:
+        # `recv` would make bytes of the largest size each time, which the C library gets from the system and returns.
+        size = self._socket.recv_into(self._buffer)
+        if not size:
             raise TrainerGoneError("the connection was closed")
-        return data
+        return bytes(self._view[:size])
 
     def _send(self) -> None:
         if out := self._side.take_outgoing():

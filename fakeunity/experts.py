@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from fakeunity.bounds import within
 from fakeunity.rows import Actions, Floats
 from fakeunity.scenes.balance import TILT_PER_STEP_DEG
 from fakeunity.scenes.teacher import KEY_OF_SIGN, SIGNS
@@ -35,7 +36,7 @@ def hold_ball(seen: Sequence[Floats]) -> Actions:
     tilt_deg = numbers[:, 0:2] * TILT_OBSERVED_DEG
     position_m, velocity_m_s = numbers[:, 2:5:2] * LENGTH_OBSERVED_M, numbers[:, 5:8:2] * LENGTH_OBSERVED_M
     wanted_deg = -TILT_FOR_POSITION_DEG_M * position_m - TILT_FOR_VELOCITY_DEG_S_M * velocity_m_s
-    change = np.clip((wanted_deg - tilt_deg) / TILT_PER_STEP_DEG, -1.0, 1.0)
+    change = within((wanted_deg - tilt_deg) / TILT_PER_STEP_DEG, -1.0, 1.0)
     return Actions(change.astype(np.float32), np.zeros((len(change), 0), np.int64))
 
 

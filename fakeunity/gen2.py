@@ -75,7 +75,7 @@ class Gen2Dialect:
         lists = ActionLists([row.continuous_actions for row in received], [row.discrete_actions for row in received])
         if not self._format.has_action_spec:
             lists = in_one_list(spec, [row.vector_actions_deprecated for row in received])
-        waiting = len(rows.waiting())
+        waiting = rows.waiting_count()
         if len(received) != waiting:
             raise TrainerMistakeError(
                 f"behavior {spec.name!r}: {len(received)} action rows arrived for {waiting} waiting agents; "
@@ -125,6 +125,8 @@ def in_one_list(spec: BehaviorSpec, rows: Sequence[Sequence[float]]) -> ActionLi
 
 
 def _parameters(container: bytes) -> tuple[tuple[str, float | Sampler], ...]:
+    if not container:
+        return ()
     return tuple(
         side_channels.environment_parameter(payload)
         for channel, payload in side_channels.messages(container)

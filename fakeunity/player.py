@@ -124,8 +124,9 @@ class Player:
             self.phase = Phase.RUNNING
         else:
             answer = self._behaviors.step(order.actions, self.counters)
-        told = {key: value for key, value in order.parameters if isinstance(value, float)}
-        self._note(order.command, **({"parameters": told} if told else {}))
+        if self._journal is not None:
+            told = {key: value for key, value in order.parameters if isinstance(value, float)}
+            self._note(order.command, **({"parameters": told} if told else {}))
         return answer
 
     def _greeted(self, order: Order) -> bytes:

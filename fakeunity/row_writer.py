@@ -73,9 +73,10 @@ class _Layout:
         # An encoding with pictures gets its length when their lengths are known.
         prefix = b"" if spec.images else _LIST_VALUE + varint(len(self._body))
         self.template = prefix + bytes(self._body)
+        self.names = [f"f{n}" for n in range(len(self._fields))]
         self.dtype = np.dtype(
             {
-                "names": [f"f{n}" for n in range(len(self._fields))],
+                "names": self.names,
                 "formats": [format_ for format_, _ in self._fields],
                 "offsets": [offset + len(prefix) for _, offset in self._fields],
                 "itemsize": len(self.template),
@@ -109,6 +110,7 @@ class RowWriter:
         # Columns of numbers and of pictures, both in the order of the wire.
         self._columns = sorted(range(len(spec.observations)), key=lambda n: spec.observations[n].name)
         cameras = sorted(range(len(spec.images)), key=lambda n: spec.images[n].name)
+        self._known_ids = self._known_kinds = np.zeros(0, np.int64)
         self._cameras = [(Camera(spec.images[column], self._format), column) for column in cameras]
 
     def write(self, rows: Rows) -> bytes:
@@ -117,13 +119,20 @@ class RowWriter:
         if not count:
             return b""
         # Bit 0: has a reward, 1: done, 2: interrupted, 3: has a group reward; above: bytes of the id and of the group.
-        kinds = (_digits(rows.ids) << 4) | (rows.interrupted.astype(np.int64) << 2) | (rows.done << 1)
-        kinds |= rows.rewards != 0
+        kinds = self._kinds_of_ids(rows.ids) | (rows.rewards != 0)
+        if np.count_nonzero(rows.done) or np.count_nonzero(rows.interrupted):
+            kinds |= (rows.interrupted.astype(np.int64) << 2) | (rows.done << 1)
         if rows.group_ids is not None and rows.group_rewards is not None and self._format.has_groups:
             kinds |= (_digits(rows.group_ids) << 8) | ((rows.group_rewards != 0).astype(np.int64) << 3)
-        cuts = np.flatnonzero(kinds[1:] != kinds[:-1]) + 1
+        cuts = (kinds[1:] != kinds[:-1]).nonzero()[0] + 1
         edges = [0, *cuts.tolist(), count]
-        return b"".join(self._block(rows, int(kinds[a]), a, b) for a, b in itertools.pairwise(edges))
+        return b"".join([self._block(rows, int(kinds[a]), a, b) for a, b in itertools.pairwise(edges)])
+
+    def _kinds_of_ids(self, ids: Ints) -> Ints:
+        """What the ids add to the kinds. The agents are mostly those of the last rows, in the same array."""
+        if self._known_ids is not ids:
+            self._known_ids, self._known_kinds = ids, _digits(ids) << 4
+        return self._known_kinds
 
     def _layout(self, kind: int, *, has_mask: bool) -> _Layout:
         layout = self._layouts.get((kind, has_mask))
@@ -157,7 +166,7 @@ class RowWriter:
             values.append(rows.group_rewards[start:stop])
         fields = np.frombuffer(block, layout.dtype)
         for number, column in enumerate(values):
-            fields[f"f{number}"] = column
+            fields[layout.names[number]] = column
         return self._with_pictures(bytes(block), layout, rows, start) if self._cameras else bytes(block)
 
     def _with_pictures(self, block: bytes, layout: _Layout, rows: Rows, start: int) -> bytes:
@@ -179,7 +188,7 @@ _DIGIT_LIMITS = np.array([1] + [1 << 7 * digits for digits in range(1, 5)], np.i
 
 
 def _digits(ids: Ints) -> Ints:
-    return np.searchsorted(_DIGIT_LIMITS, ids, side="right").astype(np.int64)
+    return _DIGIT_LIMITS.searchsorted(ids, side="right").astype(np.int64)
 
 
 def _varints(ids: Ints, digits: int) -> NDArray[np.uint8]:

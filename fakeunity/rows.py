@@ -101,6 +101,10 @@ class Rows:
         """Ids of the agents that need an action, in the order in which the actions come back; int64 (n,)."""
         return self.ids[~self.done]
 
+    def waiting_count(self) -> int:
+        """How many those are."""
+        return len(self.ids) - int(np.count_nonzero(self.done))
+
     def picked(self, which: Bools | Ints) -> Rows:
         """The rows chosen by a bool (n,), or those with these indices."""
         chosen = np.flatnonzero(which) if which.dtype == np.bool_ else which

@@ -86,7 +86,7 @@ def brain_parameters(spec: BehaviorSpec, format_: Format) -> pb.BrainParametersP
 
 def output_bytes(rows: Mapping[str, bytes], announced: Sequence[BehaviorSpec], format_: Format | None = None) -> bytes:
     """A later call: for each known behavior its rows as RowWriter wrote them, and the behaviors new in this message."""
-    infos = (field(_RL_AGENT_INFOS, field(_ENTRY_KEY, k.encode()) + field(_ENTRY_VALUE, v)) for k, v in rows.items())
+    infos = [field(_RL_AGENT_INFOS, field(_ENTRY_KEY, k.encode()) + field(_ENTRY_VALUE, v)) for k, v in rows.items()]
     output = field(_OUTPUT_RL, b"".join(infos))
     if announced:
         parameters = [brain_parameters(spec, format_ or Format()) for spec in announced]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fakeunity.bounds import within
 from fakeunity.rows import Actions, BehaviorSpec, Bools, Floats, Ints, ObservationSpec
 from fakeunity.scenes.chance import Chance, uniforms
 from fakeunity.scenes.steady import SteadyWorld
@@ -59,8 +60,8 @@ class Balance(SteadyWorld):
 
     def advance(self, actions: Actions) -> tuple[Floats, Bools]:
         """Tilts, rolls, and looks whether the ball is still there."""
-        change_deg = np.clip(actions.continuous.astype(np.float64), -1.0, 1.0) * TILT_PER_STEP_DEG
-        self.tilt_deg = np.clip(self.tilt_deg + change_deg, -TILT_MAX_DEG, TILT_MAX_DEG)
+        change_deg = within(actions.continuous.astype(np.float64), -1.0, 1.0) * TILT_PER_STEP_DEG
+        self.tilt_deg = within(self.tilt_deg + change_deg, -TILT_MAX_DEG, TILT_MAX_DEG)
         self.velocity_m_s = self.velocity_m_s + sine(self.tilt_deg * DEGREE) * (ROLLING_M_S2 * STEP_S)
         self.position_m = self.position_m + self.velocity_m_s * STEP_S
         out = np.abs(self.position_m) > HALF_WIDTH_M

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fakeunity.bounds import within
 from fakeunity.rows import Actions, BehaviorSpec, Bools, Floats, Ints, ObservationSpec
 from fakeunity.scenes.chance import Chance
 from fakeunity.scenes.steady import SteadyWorld
@@ -40,7 +41,7 @@ class Basic(SteadyWorld):
 
     def advance(self, actions: Actions) -> tuple[Floats, Bools]:
         """One move, its cost, and the prize of the cell reached."""
-        self.cell = np.clip(self.cell + MOVES[actions.discrete[:, 0]], 0, CELLS - 1)
+        self.cell = within(self.cell + MOVES[actions.discrete[:, 0]], 0, CELLS - 1)
         ended = (self.cell == SMALL_PRIZE_CELL) | (self.cell == LARGE_PRIZE_CELL)
         return PRIZES[self.cell], ended
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from fakeunity.bounds import within
 from fakeunity.parameters import Parameters
 from fakeunity.rows import Actions, BehaviorSpec, Bools, Floats, Ints, ObservationSpec, Rows, joined, zero_actions
 from fakeunity.scenes.chance import Chance, Keys, uniforms
@@ -49,7 +50,7 @@ def branch_moves(actions: Actions) -> Ints:
 
 def continuous_moves(actions: Actions) -> Ints:
     """-1, 0 or 1 of each row of the one continuous action."""
-    moves: Ints = np.clip(np.rint(actions.continuous[:, 0] * np.float32(1.5)), -1, 1).astype(np.int64)
+    moves: Ints = within(np.rint(actions.continuous[:, 0] * np.float32(1.5)), -1, 1).astype(np.int64)
     return moves
 
 
@@ -103,7 +104,7 @@ class Street:
     def _move(self, actions: Actions) -> None:
         deciding = self._present & (self._steps_left == 0)
         moved = self._place[deciding] + self._moves(actions)
-        self._place[deciding] = np.clip(moved, -GATE_PLACE, GATE_PLACE)
+        self._place[deciding] = within(moved, -GATE_PLACE, GATE_PLACE)
         self._decisions[deciding] += 1
         slow = uniforms(self._keys[deciding], self._decisions[deciding], 1)[:, 0] < SLOW_SHARE
         self._steps_left[deciding] = 1 + slow

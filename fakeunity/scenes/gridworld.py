@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from fakeunity.bounds import within
 from fakeunity.rows import Actions, BehaviorSpec, Bools, Floats, ImageSpec, Ints, ObservationSpec, Pixels
 from fakeunity.scenes.chance import Chance, uniforms
 from fakeunity.scenes.steady import SteadyWorld
@@ -98,8 +99,8 @@ class GridWorld(SteadyWorld):
     def advance(self, actions: Actions) -> tuple[Floats, Bools]:
         """One move, and what is found there."""
         moves = MOVES[actions.discrete[:, 0]]
-        row = np.clip(self.cell // SIDE + moves[:, 0], 0, SIDE - 1)
-        column = np.clip(self.cell % SIDE + moves[:, 1], 0, SIDE - 1)
+        row = within(self.cell // SIDE + moves[:, 0], 0, SIDE - 1)
+        column = within(self.cell % SIDE + moves[:, 1], 0, SIDE - 1)
         self.cell = row * SIDE + column
         on_plus, on_cross = self.cell == self.plus, self.cell == self.cross
         right = np.where(self.wanted == PLUS, on_plus, on_cross)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fakeunity.bounds import within
 from fakeunity.rows import Actions, BehaviorSpec, Bools, Floats, Ints, ObservationSpec
 from fakeunity.scenes.chance import Chance, uniforms
 from fakeunity.scenes.steady import SteadyWorld
@@ -47,7 +48,7 @@ class Hybrid(SteadyWorld):
 
     def advance(self, actions: Actions) -> tuple[Floats, Bools]:
         """Pays for the task seen, then draws the next one."""
-        gap = np.clip(actions.continuous, -1.0, 1.0) - self.target
+        gap = within(actions.continuous, -1.0, 1.0) - self.target
         square = gap[:, 0] * gap[:, 0] + gap[:, 1] * gap[:, 1]
         rewards = np.float32(0.05) * np.maximum(np.float32(-1.0), np.float32(1.0) - square)
         rewards += np.float32(0.03) * (actions.discrete[:, 0] == self.colour)

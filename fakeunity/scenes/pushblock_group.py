@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fakeunity.bounds import within
 from fakeunity.rows import Actions, BehaviorSpec, Bools, Floats, Ints, ObservationSpec
 from fakeunity.scenes.chance import Chance, uniforms
 from fakeunity.scenes.steady import SteadyWorld
@@ -55,7 +56,7 @@ class PushBlockGroup(SteadyWorld):
         pushes = (self._behind() == 0) & (move == 1)
         moves_on = np.bincount(self.group[pushes], minlength=len(self.block)) >= self.needed
         self.block += moves_on
-        self.cell = np.clip(self.cell + move, 0, self.block[self.group] - 1)
+        self.cell = within(self.cell + move, 0, self.block[self.group] - 1)
         arrived = (self.block == CELLS - 1)[self.group]
         self._given = arrived.astype(np.float32)
         return np.zeros(self.agents, np.float32), arrived

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fakeunity.bounds import within
 from fakeunity.parameters import Parameters
 from fakeunity.rows import Actions, BehaviorSpec, Bools, Floats, Ints, ObservationSpec, Rows, joined, zero_actions
 from fakeunity.scenes.chance import Chance, Keys, uniforms
@@ -97,8 +98,8 @@ class Soccer:
         has_ball = self.ball == team
         in_front = (column == COLUMNS - 1) & np.isin(row, GOAL_ROWS)
         scorer[plays & has_ball & in_front & (chosen == FORWARD)] = team
-        to_row = np.clip(row + MOVES[chosen, 0], 0, PITCH_ROWS - 1)
-        to_column = np.clip(column + MOVES[chosen, 1], 0, COLUMNS - 1)
+        to_row = within(row + MOVES[chosen, 0], 0, PITCH_ROWS - 1)
+        to_column = within(column + MOVES[chosen, 1], 0, COLUMNS - 1)
         # The other's columns count from its own side.
         is_taken = (to_row == self.row[other]) & (to_column == COLUMNS - 1 - self.column[other])
         moves = plays & ~is_taken

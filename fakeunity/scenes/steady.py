@@ -89,7 +89,7 @@ class SteadyWorld(ABC):
         rewards, ended = self.advance(actions[self.spec.name])
         done = ended | (self.t >= self.steps_max)
         rows = self._look(rewards)
-        if not done.any():
+        if not np.count_nonzero(done):
             return {self.spec.name: rows}
         ends = rows.picked(done).ended(interrupted=~ended[done])
         self._begin(self._everyone[done])

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fakeunity.bounds import within
 from fakeunity.rows import Actions, BehaviorSpec, Bools, Floats, Ints, ObservationSpec
 from fakeunity.scenes.chance import Chance, uniforms
 from fakeunity.scenes.steady import SteadyWorld
@@ -51,12 +52,12 @@ class Vault(SteadyWorld):
     def advance(self, actions: Actions) -> tuple[Floats, Bools]:
         """One move, and what is found there."""
         moves = MOVES[actions.discrete[:, 0]]
-        column = np.clip(self.column + moves[:, 1], 0, COLUMNS - 1)
+        column = within(self.column + moves[:, 1], 0, COLUMNS - 1)
         wall = np.minimum(self.column, column) // SIDE
         is_open = (self.row == DOOR_ROW) & np.where(wall == 0, self.has_lever, self.has_key)
         is_stopped = (self.column // SIDE != column // SIDE) & ~is_open
         self.column = np.where(is_stopped, self.column, column)
-        self.row = np.clip(self.row + moves[:, 0], 0, SIDE - 1)
+        self.row = within(self.row + moves[:, 0], 0, SIDE - 1)
         self.has_lever |= self._is_at(LEVER)
         self.has_key |= self._is_at(KEY)
         arrived = self._is_at(CHEST)

@@ -22,6 +22,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from fakeunity.bounds import within
 from fakeunity.rows import Actions, BehaviorSpec, Bools, Floats, Ints, ObservationSpec
 from fakeunity.scenes.chance import Chance, uniforms
 from fakeunity.scenes.steady import SteadyWorld
@@ -59,13 +60,13 @@ class WallJump(SteadyWorld):
         drawn = (uniforms(self.keys[who], 0, 3) * 3).astype(np.int64)
         self.cell[who], self.lane[who], self.facing[who] = 3 + drawn[:, 0], drawn[:, 1], drawn[:, 2]
         self.speed[who] = 0
-        self.height[who] = np.clip(self.parameters.episodes("wall_height", self.keys[who]), 0.0, HEIGHT_MAX)
+        self.height[who] = within(self.parameters.episodes("wall_height", self.keys[who]), 0.0, HEIGHT_MAX)
 
     def advance(self, actions: Actions) -> tuple[Floats, Bools]:
         """Turn, side, along."""
         along, turn, side, jump = actions.discrete.T
-        self.facing = np.clip(self.facing + SHIFTS[turn], 0, 2)
-        self.lane = np.clip(self.lane + SHIFTS[side], 0, 2)
+        self.facing = within(self.facing + SHIFTS[turn], 0, 2)
+        self.lane = within(self.lane + SHIFTS[side], 0, 2)
         is_ahead = self.facing == AHEAD
         runs = is_ahead & (along == FORWARD) & (self.cell < CELLS - 1)
         passes = (self.height == 0.0) | ((jump == 1) & (self.speed >= self.height))

@@ -42,10 +42,10 @@ def choose_branches(
     weights; None for the likeliest index instead. An index that is not allowed has the weight 0 exactly and is never
     chosen, whatever the logits.
     """
-    chosen = np.empty((len(logits), len(branches)), np.int32)
+    chosen: list[Ints] = []
     for branch, part in enumerate(_masked_parts(logits, masks, branches)):
         if uniforms is None:
-            chosen[:, branch] = part.argmax(axis=1)
+            chosen.append(part.argmax(axis=1).astype(np.int32))
             continue
         # The functions beneath max, cumsum and sum: the methods take as long again to find them.
         weights = np.exp(part - np.maximum.reduce(part, axis=1, keepdims=True))
@@ -53,8 +53,10 @@ def choose_branches(
         # u is at most 1 − 2⁻⁵³, so the threshold stays below the total; an index without weight repeats the sum before
         # it, so that no threshold falls into it.
         threshold = uniforms[:, branch : branch + 1] * cumulated[:, -1:]
-        chosen[:, branch] = np.add.reduce(cumulated <= threshold, axis=1)
-    return chosen
+        chosen.append(np.add.reduce(cumulated <= threshold, axis=1, dtype=np.int32))
+    if len(chosen) == 1:
+        return chosen[0][:, np.newaxis]
+    return np.stack(chosen, axis=1) if chosen else np.zeros((len(logits), 0), np.int32)
 
 
 def log_probability(

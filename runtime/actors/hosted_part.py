@@ -18,11 +18,15 @@ from typing import Any, Final
 from runtime.actors.composition import RunPlan, build_part, end_profile, name_of
 from runtime.actors.hosting import Child, HostedActor, Start
 from runtime.actors.parts import Part
+from runtime.actors.spawning import is_run_process
 from runtime.decisions.effects import CONTROLLER, SUPERVISOR, PartExited, PartReady, Role
+from runtime.heap import keep_freed_memory
+from runtime.scheduling import take_turns
 
 logger = logging.getLogger(__name__)
 
 WAITING_MAX: Final = 1000
+_BUSY_KINDS: Final = frozenset({"controller", "worker"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,9 @@ class PartActor(HostedActor):
     def start(self, context: Any) -> None:
         """Build the part and say hello."""
         self._context = context
+        if context.role.kind in _BUSY_KINDS and is_run_process():
+            keep_freed_memory()
+            take_turns()  # before the part has threads; the Supervisor and the PolicyHolder are to answer at once
         self._part = build_part(context.role, context.plan, _ThespianHost(self), self.report)
         if context.role != SUPERVISOR:
             hello = Hello(role=context.role, generation=context.generation, pid=os.getpid())

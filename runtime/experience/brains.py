@@ -189,6 +189,7 @@ def empty_rows(spec: BrainParameters) -> tuple[DecisionRows, TerminalRows]:
     return decisions, TerminalRows(ids, observations, floats, np.zeros(0, np.bool_), ints, floats)
 
 
+@functools.cache
 def _nothing() -> Floats:
     import numpy as np  # noqa: PLC0415 - as above
 

@@ -10,6 +10,6 @@ from runtime.experience.brains import Floats
 def all_finite(values: Floats) -> bool:
     """True when no number is infinite or NaN; values: float32 or float64 of any shape.
 
-    The function beneath `all`: the method takes as long again to find it.
+    Counted, which takes a third of the time of `all` for a few numbers.
     """
-    return bool(np.logical_and.reduce(np.isfinite(values), axis=None))
+    return int(np.count_nonzero(np.isfinite(values))) == values.size

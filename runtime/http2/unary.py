@@ -200,4 +200,5 @@ def _answer(message: MessageEnded) -> Answer:
 
 def _status(fields: Fields) -> tuple[int, str]:
     code = fields.get("grpc-status", "")
-    return (int(code) if code.isdecimal() else Status.UNKNOWN), unquote(fields.get("grpc-message", ""))
+    text = fields.get("grpc-message", "")
+    return (int(code) if code.isdecimal() else Status.UNKNOWN), unquote(text) if text else ""

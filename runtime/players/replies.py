@@ -82,12 +82,12 @@ def require_actions(
 
 
 def _require_values(name: str, rows: Actions, spec: ActionSpec) -> None:
-    if not all_finite(rows.continuous):
+    if rows.continuous.size and not all_finite(rows.continuous):
         raise ShapeError(
             f"an action for brain {name!r} is not finite: {rows.continuous[~np.isfinite(rows.continuous)][0]}."
         )
     # As numbers without a sign those below 0 are above every size.
-    if np.logical_or.reduce(rows.discrete.view(np.uint32) >= _sizes(spec.discrete_branches), axis=None):
+    if np.count_nonzero(rows.discrete.view(np.uint32) >= _sizes(spec.discrete_branches)):
         raise ShapeError(
             f"an action index for brain {name!r} is outside its branches of {spec.discrete_branches} choices."
         )
