@@ -112,7 +112,7 @@ class Conversation:
         """
         dialect = self._met()
         require_actions(actions, self._waiting, dialect.brains)
-        self._place = replace(self._place, step=self._place.step + 1)
+        self._place = self._place.after_step()
         if self._is_all_done:
             parameters, train_mode = self._last_reset
             return self._reset_order(parameters, train_mode=train_mode)

@@ -1,6 +1,7 @@
 """The parts of a run are real processes, and each does what it is there for."""
 
 import contextlib
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,9 @@ def test_the_parts_are_processes_of_their_own_and_one_of_them_has_tensorflow(tmp
         assert len(everybody) >= len(PART_TITLES) + 3
         assert [pid for pid in everybody if "tensorflow" in maps(pid)] == [pids["TrainerController"]]
         assert run.pid not in {pid for pid in everybody if "libonnx" in maps(pid)}
+        if hasattr(os, "SCHED_BATCH"):  # who works without pause waits for its turn; who must answer at once does not
+            polite = {title for title, pid in pids.items() if os.sched_getscheduler(pid) == os.SCHED_BATCH}
+            assert polite == {"EnvWorker 0", "EnvWorker 1", "TrainerController"}
 
 
 def part(title: str) -> psutil.Process:
