@@ -70,6 +70,9 @@ def _run_all(settings: RunSettings, console: Console) -> int:
         code = _run_one(each, console)
         worst = worst or code
         if code in EXIT_CODES.values():
+            if left := [rest.checkpoints.run_id for rest in runs[number:]]:
+                again = "the same command with --resume goes on with the whole series"
+                console.line(f"[INFO] Not reached: {', '.join(left)}; {again}.")
             break
     return worst
 

@@ -20,7 +20,6 @@ from runtime.actors.hosting import Child, HostedActor, Start
 from runtime.actors.parts import Part
 from runtime.actors.spawning import is_run_process
 from runtime.decisions.effects import CONTROLLER, SUPERVISOR, PartExited, PartReady, Role
-from runtime.heap import keep_freed_memory
 from runtime.scheduling import take_turns
 
 logger = logging.getLogger(__name__)
@@ -81,7 +80,6 @@ class PartActor(HostedActor):
         """Build the part and say hello."""
         self._context = context
         if context.role.kind in _BUSY_KINDS and is_run_process():
-            keep_freed_memory()
             take_turns()  # before the part has threads; the Supervisor and the PolicyHolder are to answer at once
         self._part = build_part(context.role, context.plan, _ThespianHost(self), self.report)
         if context.role != SUPERVISOR:

@@ -67,3 +67,11 @@ def test_an_interrupt_during_the_start_leaves_nothing(tmp_path: Path) -> None:
         run.signal(signal.SIGINT)
         assert leaves(run, LEAVES_S_MAX) == 130
         assert run.summary()["exit_reason"] == "interrupted"
+
+
+def test_an_interrupt_ends_a_series_and_says_which_runs_were_not_reached(tmp_path: Path) -> None:
+    with short_run(tmp_path, "--num-runs", "3", max_steps=1_000_000) as run:
+        wait_until_training(run)
+        run.signal(signal.SIGINT)
+        assert leaves(run, LEAVES_S_MAX) == 130
+        assert "[INFO] Not reached: k-1, k-2;" in run.text
