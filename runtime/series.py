@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,6 +45,19 @@ def series_of(settings: RunSettings) -> tuple[RunSettings, ...]:
         )
         for number, root in enumerate(roots)
     )
+
+
+def not_reached(runs: Sequence[RunSettings], stopped: int) -> str:
+    """Which runs of a series were not begun, and how to go on; stopped: the number, from 1, of the one that was."""
+    saved = runs[stopped - 1].checkpoints
+    root = Path(saved.results_dir) / saved.run_id
+    if RunPaths(root).checkpoint_folders():
+        again = "the same command with --resume goes on with the whole series"
+    elif stopped == 1:
+        again = f"{saved.run_id} saved nothing; the same command with --force begins the series anew"
+    else:
+        again = f"{saved.run_id} saved nothing; delete the folder {root}, then the same command with --resume goes on"
+    return f"Not reached: {', '.join(each.checkpoints.run_id for each in runs[stopped:])}; {again}."
 
 
 def _check_resumable(settings: RunSettings, roots: list[Path], there: Collection[str]) -> None:

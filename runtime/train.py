@@ -20,7 +20,7 @@ from runtime.errors import TrainingError
 from runtime.messages import Status
 from runtime.progress import BrainView, Console, EnvironmentView, ProgressView
 from runtime.reporting.lines import losses_text
-from runtime.series import series_of
+from runtime.series import not_reached, series_of
 from runtime.session import TrainingSession
 from runtime.settings import RunSettings, Surroundings, parse_run_settings
 from runtime.settings.model import Editor
@@ -67,12 +67,15 @@ def _run_all(settings: RunSettings, console: Console) -> int:
         saved = each.checkpoints
         how = "resumed" if saved.resume else f"seed {each.environment.seed}"
         console.line(f"[INFO] Run {number} of {len(runs)}: {saved.run_id}, {how}")
-        code = _run_one(each, console)
+        if _is_finished_already(each, console):
+            continue
+        training = Training(each, console)
+        # Who interrupts a run in its last moment, or one that fails, means the series all the same.
+        code = training.run() or training.asked_code
         worst = worst or code
-        if code in EXIT_CODES.values():
-            if left := [rest.checkpoints.run_id for rest in runs[number:]]:
-                again = "the same command with --resume goes on with the whole series"
-                console.line(f"[INFO] Not reached: {', '.join(left)}; {again}.")
+        if training.asked_code:
+            if number < len(runs):
+                console.line(f"[INFO] {not_reached(runs, number)}")
             break
     return worst
 
@@ -155,6 +158,11 @@ class Training:
         self._printed = -1
         self._asked_s: float | None = None
         self._faults: list[str] = []
+
+    @property
+    def asked_code(self) -> int:
+        """The exit code of who was asked to stop; 0 while nobody has asked."""
+        return EXIT_CODES[self._signals[0]] if self._signals else 0
 
     def run(self) -> int:
         """Start, watch and end the run; its exit code."""

@@ -75,3 +75,11 @@ def test_an_interrupt_ends_a_series_and_says_which_runs_were_not_reached(tmp_pat
         run.signal(signal.SIGINT)
         assert leaves(run, LEAVES_S_MAX) == 130
         assert "[INFO] Not reached: k-1, k-2;" in run.text
+
+
+def test_an_interrupt_in_the_last_moment_of_a_run_ends_its_series(tmp_path: Path) -> None:
+    with short_run(tmp_path, "--num-runs", "2") as run:
+        assert run.wait_for(lambda text: " ended: max_steps." in text, STARTS_S_MAX), run.text
+        run.signal(signal.SIGINT)
+        assert leaves(run, LEAVES_S_MAX) == 130
+        assert "Run k-1:" not in run.text

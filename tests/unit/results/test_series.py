@@ -9,7 +9,7 @@ import pytest
 
 from runtime.errors import StorageError, UsageError
 from runtime.run_lock import take_lock, this_process
-from runtime.series import series_of
+from runtime.series import not_reached, series_of
 from runtime.settings.blocks import SEED_MAX
 from tests.support.settings import parse
 
@@ -106,3 +106,19 @@ def test_folders_that_are_there_are_refused_without_resume_and_force(tmp_path: P
     with pytest.raises(UsageError, match=r"the runs n-1 of 'n' exist already in .* Add --resume"):
         told(tmp_path)
     assert told(tmp_path, "--force", "--seed", "3")[1] == ("n-1", False, 4)
+
+
+def test_a_stopped_series_says_how_to_go_on_with_what_was_saved(tmp_path: Path) -> None:
+    words = ("--env", "fake:basic", "--results-dir", str(tmp_path), "--run-id", "n", "--num-runs", "3", "--seed", "5")
+    runs = series_of(parse(*words))
+    assert not_reached(runs, 1) == (
+        "Not reached: n-1, n-2; n-0 saved nothing; the same command with --force begins the series anew."
+    )
+    begun(tmp_path, "n-0")
+    assert not_reached(runs, 1) == (
+        "Not reached: n-1, n-2; the same command with --resume goes on with the whole series."
+    )
+    assert not_reached(runs, 2) == (
+        f"Not reached: n-2; n-1 saved nothing; delete the folder {tmp_path / 'n-1'}, then the same command with "
+        "--resume goes on."
+    )
