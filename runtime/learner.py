@@ -201,6 +201,10 @@ ReadDemonstrations = Callable[[str], "Sequence[Demonstration]"]
 SaveJob = Callable[[Path], None]
 
 
+def _nothing_to_say(_behavior: str) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnerOptions:
     """What a learner is made from.
@@ -208,7 +212,8 @@ class LearnerOptions:
     run_seed: all randomness of learning follows from it. settings_for: the settings of a behavior; raises UsageError
     for a name that the configuration does not know. is_training: False for `--inference`: nothing is learned.
     keeps_versions: policy versions whose data may still arrive (1 in synchronous collection). demonstrations: those at
-    a `demo_path`, all of one brain; raises DemonstrationError. None where nobody has any.
+    a `demo_path`, all of one brain; raises DemonstrationError. None where nobody has any. note_for: what the operator
+    should know about the settings of a behavior, "" for nothing.
     """
 
     run_seed: int
@@ -216,6 +221,7 @@ class LearnerOptions:
     is_training: bool = True
     keeps_versions: int = 1
     demonstrations: ReadDemonstrations | None = None
+    note_for: Callable[[str], str] = _nothing_to_say
 
 
 class Learner(Protocol):

@@ -236,6 +236,7 @@ def controller_start(launch: Launch, *, workers: int) -> ControllerStart:
     learner_options = LearnerOptions(
         run_seed=env.seed,
         settings_for=settings.settings_for,
+        note_for=settings.note_for,
         is_training=is_training,
         keeps_versions=1 if is_sync else ASYNC_VERSIONS_KEPT,
         demonstrations=DemonstrationFiles(str(Path.cwd())),

@@ -252,6 +252,8 @@ class ControllerPart:
             return
         if release is not None and release.warning:
             self._report("fault", release.warning)
+        if release is not None and (note := self._the_options.note_for(brain.behavior_name)):
+            self._report("note", note)
         self._recorder.describe(brain.behavior_name, self._the_options.settings_for(brain.behavior_name))
         interval = checkpoint_interval(self._the_options, brain.behavior_name)
         self._facts.append(fx.BrainAdded(brain, release, self._the_learner.progress(), interval))

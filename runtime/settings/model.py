@@ -217,3 +217,13 @@ class RunSettings:
             f"it names: {listed(sorted(self.behaviors)) or 'none'}{f'; nearest: {close}' if close else ''}. "
             "Correct the name under `behaviors:`, or add `default_settings:` for all others.",
         )
+
+    def note_for(self, brain: str) -> str:
+        """Which settings a brain has where that may be a slip: the default ones, though others have blocks; else ""."""
+        name = behavior_name(brain)
+        if name in self.behaviors or not self.behaviors or self.default_settings is None:
+            return ""
+        return (
+            f"behavior {shown(name)!r} takes the default settings; blocks of their own have: "
+            f"{listed(sorted(self.behaviors))}"
+        )

@@ -57,6 +57,15 @@ def test_c20_numbers_that_are_not_finite_become_0_and_are_counted(tmp_path: Path
     assert run.summary["replaced_numbers"] == 1
 
 
+def test_a_brain_without_a_block_of_its_own_is_said_to_take_the_default_settings(tmp_path: Path) -> None:
+    document = {"default": {"max_steps": 64, "buffer_size": 64, "batch_size": 32}, "Basi": {"max_steps": 99}}
+    path = tmp_path / "misspelt.yaml"
+    path.write_text(yaml.safe_dump(document))
+    run = train(tmp_path, "r", str(path), "--train", "--env", "fake:basic?link=memory")
+    assert run.code == 0, run.text
+    assert "[INFO] behavior 'Basic' takes the default settings; blocks of their own have: Basi" in run.lines
+
+
 def test_several_runs_have_seeds_one_after_another_and_folders_of_their_own(tmp_path: Path) -> None:
     argv = (str(era(tmp_path)), "--train", "--env", "fake:basic?link=memory", "--num-runs", "2", "--seed", "40")
     run = train(tmp_path, "many", *argv)
