@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from runtime.decisions.supervisor import EXIT_CODES
 from runtime.errors import TrainingError
 from runtime.messages import Status
 from runtime.progress import BrainView, Console, EnvironmentView, ProgressView
@@ -26,7 +27,6 @@ from runtime.settings import RunSettings, Surroundings, parse_run_settings
 from runtime.settings.model import Editor
 
 POLL_S = 0.25
-EXIT_CODES = {"interrupted": 130, "terminated": 143}
 HURRY_S = 1.5
 CLOSE_S = 5.0
 LEAVE_S = 9.5
@@ -298,7 +298,7 @@ class Training:
             kept = "the last checkpoint stands" if self._session.has_checkpoint() else "nothing was saved"
             self._console.line(f"[WARNING] Left without waiting for the save; {kept}.")
             self._session.record_exit(self._signals[0])
-            return EXIT_CODES[self._signals[0]]
+            return self.asked_code
         self._session.record_exit(status.exit_reason)
         if status.exit_reason in EXIT_CODES and not self._session.has_checkpoint():
             self._console.line("[INFO] Nothing was saved: the run had not begun.")

@@ -18,9 +18,9 @@ from typing import Any, Final
 from runtime.actors.composition import RunPlan, build_part, end_profile, name_of
 from runtime.actors.hosting import Child, HostedActor, Start
 from runtime.actors.parts import Part
+from runtime.actors.scheduling import take_turns
 from runtime.actors.spawning import is_run_process
 from runtime.decisions.effects import CONTROLLER, SUPERVISOR, PartExited, PartReady, Role
-from runtime.scheduling import take_turns
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from runtime.scheduling import take_turns
+from runtime.actors.scheduling import take_turns
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="the system has no such policy")
 
