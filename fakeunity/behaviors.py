@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
 from fakeunity.actions import read_actions
-from fakeunity.dialect import Dialect
+from fakeunity.bounds import how_many
+from fakeunity.dialect import Dialect, Received
 from fakeunity.errors import TrainerMistakeError
 from fakeunity.journal import Counters, OpenDecisions
 from fakeunity.parameters import Parameters
 from fakeunity.rows import Actions, BehaviorSpec, Rows, World, joined
-
-# `Any`: the generations have different classes for action rows, and only their own dialect looks into them.
-Received = Mapping[str, Sequence[Any]]
 
 
 class Behaviors:
@@ -48,11 +45,11 @@ class Behaviors:
         self._sent.update(rows)
         return self._dialect.tell(rows, is_reset=True, is_over=False)
 
-    def step(self, received: Received, counters: Counters) -> bytes:
+    def step(self, received: Mapping[str, Received], counters: Counters) -> bytes:
         """The next rows, once the actions received are applied; counts what was done."""
-        unknown = sorted(received.keys() - self._sent.keys())
+        unknown = received.keys() - self._sent.keys()
         if unknown:
-            raise TrainerMistakeError(f"actions for behavior {unknown[0]!r}; announced are {list(self._sent)}")
+            raise TrainerMistakeError(f"actions for behavior {min(unknown)!r}; announced are {list(self._sent)}")
         actions = {name: self._actions(name, received, counters) for name in self._sent}
         rows = self._world.step(actions)
         counters.env_steps += 1
@@ -64,12 +61,12 @@ class Behaviors:
         for name, sent in rows.items():
             ids = sent.ids.tolist()
             counters.agent_steps += self._open[name].settle(ids)
-            counters.episodes += int(np.count_nonzero(sent.done))
+            counters.episodes += how_many(sent.done)
             self._moving[name].difference_update(ids)
         self._sent.update(rows)
         return self._dialect.tell(rows, is_reset=False, is_over=is_over)
 
-    def _actions(self, name: str, received: Received, counters: Counters) -> Actions:
+    def _actions(self, name: str, received: Mapping[str, Received], counters: Counters) -> Actions:
         spec, rows = self._specs[name], self._sent[name]
         waiting = rows.waiting().tolist()
         if self._academy_steps:

@@ -1,4 +1,4 @@
-"""Numbers kept between two others."""
+"""What is asked of a few numbers at each step, where numpy's own way costs several times as much."""
 
 from __future__ import annotations
 
@@ -18,3 +18,13 @@ def within(values: NDArray[Number], low: ArrayLike, high: ArrayLike) -> NDArray[
     """
     kept: NDArray[Number] = np.minimum(np.maximum(values, low), high)
     return kept
+
+
+def some(flags: NDArray[np.bool_]) -> bool:
+    """Whether any is True: `flags.any()`, which takes ten times as long for eight of them."""
+    return b"\x01" in flags.tobytes()
+
+
+def how_many(flags: NDArray[np.bool_]) -> int:
+    """How many are True."""
+    return flags.tobytes().count(1)

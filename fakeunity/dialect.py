@@ -6,18 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fakeunity.rows import Actions, BehaviorSpec, Rows, World
 from fakeunity.side_channels import Sampler
 
 Command = Literal["STEP", "RESET", "QUIT"]
+# The action rows of a behavior, which have a length. `Any`: only the dialect that has read them looks into them.
+Received = Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ActionLists:
-    """Action rows as they came, one list of numbers per agent and kind."""
+    """Action rows as they came, one list of numbers per agent and kind; or, all of one width, a table of each kind."""
 
-    continuous: Sequence[Sequence[float]]
-    discrete: Sequence[Sequence[float]]
+    continuous: Sequence[Sequence[float]] | NDArray[np.number]
+    discrete: Sequence[Sequence[float]] | NDArray[np.number]
 
     def __len__(self) -> int:
         return len(self.continuous)
@@ -28,7 +33,7 @@ class Order:
     """One reply of the trainer.
 
     seed: that of the handshake, None in any other reply. parameters: environment parameters, in order. train_mode: only
-    the old generation says. actions: protobuf rows by behavior, for `Dialect.action_lists`. is_asked: of a QUIT,
+    the old generation says. actions: rows by behavior, for `Dialect.action_lists`. is_asked: of a QUIT,
     whether the trainer ordered it; else the connection closes.
     """
 
@@ -36,8 +41,7 @@ class Order:
     seed: int | None = None
     parameters: tuple[tuple[str, float | Sampler], ...] = ()
     train_mode: bool | None = None
-    # `Any`: the generations have different classes for the rows, and only their own dialect looks into them.
-    actions: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    actions: Mapping[str, Received] = field(default_factory=dict)
     is_asked: bool = False
 
 
@@ -61,7 +65,7 @@ class Dialect(Protocol):
         """
         ...
 
-    def action_lists(self, spec: BehaviorSpec, rows: Rows, received: Sequence[Any]) -> ActionLists:
+    def action_lists(self, spec: BehaviorSpec, rows: Rows, received: Received) -> ActionLists:
         """One row per waiting agent of `rows`, the world's rows last told. Raises TrainerMistakeError for any other."""
         ...
 

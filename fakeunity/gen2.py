@@ -11,6 +11,7 @@ from fakeunity import side_channels, wire
 from fakeunity.dialect import ActionLists, Command, Order
 from fakeunity.errors import TrainerMistakeError
 from fakeunity.formats import Format
+from fakeunity.orders import LikeOrders
 from fakeunity.protocols import NEWEST, PROTOCOLS, Protocol
 from fakeunity.row_writer import RowWriter
 from fakeunity.rows import Actions, BehaviorSpec, Rows, World
@@ -42,6 +43,7 @@ class Gen2Dialect:
         self._channels_first = channels_first
         self._frames = frames
         self._format = Format(protocol, channels_first)
+        self._like = LikeOrders()
         self._specs: dict[str, BehaviorSpec] = {}
         self._told: dict[str, tuple[RowWriter, Stacking]] = {}
 
@@ -55,6 +57,9 @@ class Gen2Dialect:
 
     def read(self, message: bytes, *, is_greeting: bool) -> Order:
         """See `Dialect.read`."""
+        told = None if is_greeting else self._like.read(message)
+        if told is not None:
+            return Order("STEP", actions=told)
         try:
             parsed = pb.UnityMessageProto.FromString(message)
         except DecodeError as error:
@@ -67,13 +72,22 @@ class Gen2Dialect:
             raise TrainerMistakeError(f"command {received.command} arrived, expected STEP 0, RESET 1 or QUIT 2")
         if is_greeting:
             return self._meet(parsed)
+        if command == "STEP" and self._format.has_action_spec and not received.side_channel:
+            self._like.learn(message, parsed)
         actions = {name: actions.value for name, actions in received.agent_actions.items()}
         return Order(command, parameters=_parameters(received.side_channel), actions=actions)
 
-    def action_lists(self, spec: BehaviorSpec, rows: Rows, received: Sequence[pb.AgentActionProto]) -> ActionLists:
+    def action_lists(
+        self, spec: BehaviorSpec, rows: Rows, received: Sequence[pb.AgentActionProto] | ActionLists
+    ) -> ActionLists:
         """See `Dialect.action_lists`; trainers that know nothing newer send all actions in one list."""
-        lists = ActionLists([row.continuous_actions for row in received], [row.discrete_actions for row in received])
-        if not self._format.has_action_spec:
+        if isinstance(received, ActionLists):
+            lists = received
+        elif self._format.has_action_spec:
+            lists = ActionLists(
+                [row.continuous_actions for row in received], [row.discrete_actions for row in received]
+            )
+        else:
             lists = in_one_list(spec, [row.vector_actions_deprecated for row in received])
         waiting = rows.waiting_count()
         if len(received) != waiting:

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fakeunity.bounds import some
 from fakeunity.formats import Format
+from fakeunity.row_plans import RowPlans
 from fakeunity.rows import BehaviorSpec, ImageSpec, Ints, ObservationSpec, Rows
 from fakeunity.sensors import Camera, field, varint, vector
 
@@ -112,15 +114,19 @@ class RowWriter:
         cameras = sorted(range(len(spec.images)), key=lambda n: spec.images[n].name)
         self._known_ids = self._known_kinds = np.zeros(0, np.int64)
         self._cameras = [(Camera(spec.images[column], self._format), column) for column in cameras]
+        self._plans = RowPlans(self._write, self._columns)
 
     def write(self, rows: Rows) -> bytes:
         """Bytes of all rows in their order; empty for no rows."""
-        count = len(rows.ids)
-        if not count:
+        if not len(rows.ids):
             return b""
+        return self._write(rows) if self._cameras else self._plans.write(rows)
+
+    def _write(self, rows: Rows) -> bytes:
+        count = len(rows.ids)
         # Bit 0: has a reward, 1: done, 2: interrupted, 3: has a group reward; above: bytes of the id and of the group.
         kinds = self._kinds_of_ids(rows.ids) | (rows.rewards != 0)
-        if np.count_nonzero(rows.done) or np.count_nonzero(rows.interrupted):
+        if some(rows.done) or some(rows.interrupted):
             kinds |= (rows.interrupted.astype(np.int64) << 2) | (rows.done << 1)
         if rows.group_ids is not None and rows.group_rewards is not None and self._format.has_groups:
             kinds |= (_digits(rows.group_ids) << 8) | ((rows.group_rewards != 0).astype(np.int64) << 3)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fakeunity.bounds import how_many, some
 
 if TYPE_CHECKING:
     from fakeunity.parameters import Parameters
@@ -99,11 +101,11 @@ class Rows:
 
     def waiting(self) -> Ints:
         """Ids of the agents that need an action, in the order in which the actions come back; int64 (n,)."""
-        return self.ids[~self.done]
+        return self.ids[~self.done] if some(self.done) else self.ids
 
     def waiting_count(self) -> int:
         """How many those are."""
-        return len(self.ids) - int(np.count_nonzero(self.done))
+        return len(self.ids) - how_many(self.done)
 
     def picked(self, which: Bools | Ints) -> Rows:
         """The rows chosen by a bool (n,), or those with these indices."""
@@ -123,7 +125,18 @@ class Rows:
 
     def ended(self, *, interrupted: Bools) -> Rows:
         """The same rows as the last ones of their episodes."""
-        return replace(self, done=np.ones(len(self.ids), np.bool_), interrupted=interrupted)
+        return Rows(
+            ids=self.ids,
+            rewards=self.rewards,
+            done=np.ones(len(self.ids), np.bool_),
+            interrupted=interrupted,
+            observations=self.observations,
+            mask=self.mask,
+            images=self.images,
+            group_ids=self.group_ids,
+            group_rewards=self.group_rewards,
+            texts=self.texts,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,8 +217,8 @@ def joined(first: Rows, second: Rows) -> Rows:
 
 
 def _masks(first: Rows, second: Rows) -> Bools | None:
-    width = next((rows.mask.shape[1] for rows in (first, second) if rows.mask is not None), None)
-    if width is None:
+    if first.mask is None and second.mask is None:
         return None
+    width = next(rows.mask.shape[1] for rows in (first, second) if rows.mask is not None)
     parts = (np.zeros((len(rows.ids), width), np.bool_) if rows.mask is None else rows.mask for rows in (first, second))
     return np.concatenate(tuple(parts))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from fakeunity.errors import TrainerMistakeError
 from fakeunity.formats import Format
 from fakeunity.protocols import NEWEST, PROTOCOLS, Protocol
 from fakeunity.rows import BehaviorSpec
-from fakeunity.sensors import field
+from fakeunity.sensors import field, varint
 from runtime.players.wire import communicator_pb2 as pb
 
 ACADEMY = "AcademySingleton"
@@ -86,6 +87,9 @@ def brain_parameters(spec: BehaviorSpec, format_: Format) -> pb.BrainParametersP
 
 def output_bytes(rows: Mapping[str, bytes], announced: Sequence[BehaviorSpec], format_: Format | None = None) -> bytes:
     """A later call: for each known behavior its rows as RowWriter wrote them, and the behaviors new in this message."""
+    if len(rows) == 1 and not announced:
+        ((name, written),) = rows.items()
+        return _head(name, len(written)) + written
     infos = [field(_RL_AGENT_INFOS, field(_ENTRY_KEY, k.encode()) + field(_ENTRY_VALUE, v)) for k, v in rows.items()]
     output = field(_OUTPUT_RL, b"".join(infos))
     if announced:
@@ -93,3 +97,12 @@ def output_bytes(rows: Mapping[str, bytes], announced: Sequence[BehaviorSpec], f
         initialization = pb.UnityRLInitializationOutputProto(brain_parameters=parameters)
         output += field(_OUTPUT_INITIALIZATION, initialization.SerializeToString())
     return _HEADER_OK + field(_MESSAGE_OUTPUT, output)
+
+
+@lru_cache(maxsize=256)
+def _head(name: str, size: int) -> bytes:
+    """What stands before `size` bytes of the rows of the one behavior that a message is about."""
+    head = field(_ENTRY_KEY, name.encode()) + _ENTRY_VALUE + varint(size)
+    for tag in (_RL_AGENT_INFOS, _OUTPUT_RL, _MESSAGE_OUTPUT):
+        head = tag + varint(len(head) + size) + head
+    return _HEADER_OK + head

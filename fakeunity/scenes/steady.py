@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fakeunity.bounds import some
 from fakeunity.parameters import Parameters
 from fakeunity.rows import Actions, BehaviorSpec, Bools, Floats, Ints, Rows, joined, zero_actions
 from fakeunity.scenes.chance import Chance, Keys
@@ -22,8 +23,8 @@ from fakeunity.scenes.chance import Chance, Keys
 class SteadyWorld(ABC):
     """A world of `agents` agents with ids 0..agents-1; subclasses fill in the hooks, of which three are required.
 
-    `t` (int64, (agents,)) is the number of steps taken in each agent's episode, `keys` (uint64, (agents,)) the source
-    of each episode's random numbers. `defaults` are the environment parameters that the scene obeys.
+    `t` (int64, (agents,)) is the number of steps taken in each agent's episode. `defaults` are the environment
+    parameters that the scene obeys.
     """
 
     spec: ClassVar[BehaviorSpec]
@@ -33,11 +34,12 @@ class SteadyWorld(ABC):
     def __init__(self, agents: int, chance: Chance) -> None:
         self.agents = agents
         self.t: Ints = np.zeros(agents, np.int64)
-        self.keys: Keys = np.zeros(agents, np.uint64)
         self.parameters = Parameters(self.defaults)
         self._chance = chance
         self._everyone: Ints = np.arange(agents, dtype=np.int64)
         self._episode: Ints = np.full(agents, -1, np.int64)
+        self._keys: Keys = np.zeros(agents, np.uint64)
+        self._has_old_key: Bools = np.zeros(agents, np.bool_)
         self._nobody: Bools = np.zeros(agents, np.bool_)
         self._no_reward: Floats = np.zeros(agents, np.float32)
 
@@ -70,6 +72,15 @@ class SteadyWorld(ABC):
         return None
 
     @property
+    def keys(self) -> Keys:
+        """uint64 (agents,): the source of each episode's random numbers; some scenes never ask."""
+        if some(self._has_old_key):
+            who = self._has_old_key.nonzero()[0]
+            self._keys[who] = self._chance.episodes(who, self._episode[who])
+            self._has_old_key[:] = False
+        return self._keys
+
+    @property
     def specs(self) -> tuple[BehaviorSpec, ...]:
         """The one behavior of this scene."""
         return (self.spec,)
@@ -89,10 +100,11 @@ class SteadyWorld(ABC):
         rewards, ended = self.advance(actions[self.spec.name])
         done = ended | (self.t >= self.steps_max)
         rows = self._look(rewards)
-        if not np.count_nonzero(done):
+        if not some(done):
             return {self.spec.name: rows}
-        ends = rows.picked(done).ended(interrupted=~ended[done])
-        self._begin(self._everyone[done])
+        who = done.nonzero()[0]
+        ends = rows.picked(who).ended(interrupted=~ended[who])
+        self._begin(who)
         fresh = self._look(np.where(done, np.float32(0), rewards), begun=done)
         return {self.spec.name: joined(ends, fresh)}
 
@@ -116,6 +128,6 @@ class SteadyWorld(ABC):
 
     def _begin(self, who: Ints) -> None:
         self._episode[who] += 1
-        self.keys[who] = self._chance.episodes(who, self._episode[who])
+        self._has_old_key[who] = True
         self.t[who] = 0
         self.begin(who)

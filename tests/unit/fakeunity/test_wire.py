@@ -1,9 +1,12 @@
 """The fast writer of rows agrees with protobuf objects filled field by field, which write the same bytes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from fakeunity import wire
 from fakeunity.row_writer import RowWriter
@@ -41,6 +44,47 @@ def slow_bytes(spec: BehaviorSpec, rows: Rows) -> bytes:
 def test_rows_are_written_as_protobuf_would_write_them(case: tuple[BehaviorSpec, Rows]) -> None:
     spec, rows = case
     assert RowWriter(spec).write(rows) == slow_bytes(spec, rows)
+
+
+@given(fake_rows.specs_and_rows(), st.integers(0, 2**32 - 1))
+def test_rows_that_come_again_with_other_numbers_are_written_as_protobuf_would(
+    case: tuple[BehaviorSpec, Rows], seed: int
+) -> None:
+    spec, rows = case
+    writer, rng = RowWriter(spec), np.random.default_rng(seed)
+    for _ in range(4):
+        assert writer.write(rows) == slow_bytes(spec, rows)
+        rows = other_numbers(rows, rng)
+
+
+def other_numbers(rows: Rows, rng: np.random.Generator) -> Rows:
+    """The same agents, ends, and rewards that are or are not 0; all else differs."""
+
+    def others(rewards: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.where(rewards != 0, rng.uniform(1, 2, rewards.shape), 0).astype(np.float32)
+
+    return replace(
+        rows,
+        rewards=others(rows.rewards),
+        observations=tuple(rng.normal(size=seen.shape).astype(np.float32) for seen in rows.observations),
+        mask=None if rows.mask is None else rng.random(rows.mask.shape) < 0.5,
+        group_rewards=None if rows.group_rewards is None else others(rows.group_rewards),
+    )
+
+
+def test_rows_of_many_kinds_are_remembered_up_to_a_limit() -> None:
+    spec = BehaviorSpec("B", (ObservationSpec("s", 2),))
+    writer = RowWriter(spec)
+    for start in (*range(300), *range(300)):
+        rows = Rows(
+            np.array([start]),
+            np.ones(1, np.float32),
+            np.zeros(1, np.bool_),
+            np.zeros(1, np.bool_),
+            (np.full((1, 2), start, np.float32),),
+        )
+        for _ in range(3):
+            assert writer.write(rows) == slow_bytes(spec, rows)
 
 
 @given(case=fake_rows.specs_and_rows(), is_new=st.booleans())

@@ -1,0 +1,143 @@
+"""Orders to step that look like an earlier one are read without the protocol's library.
+
+From one step to the next a trainer says the same in other numbers, to as many agents. So an order that was read in full
+is kept as a template: which of its bytes are actions, and what the others are. An order of the same length whose other
+bytes are the same can only mean the same. Where the actions lie is found by writing the order anew with others in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fakeunity.dialect import ActionLists
+from runtime.players.wire import communicator_pb2 as pb
+
+Bytes = NDArray[np.uint8]
+Places = NDArray[np.intp]
+
+LENGTHS_MAX = 16
+"""Lengths of orders that are remembered."""
+MISSES_AT_FIRST = 2
+MISSES_LATER = 16
+"""Orders of a length that are read in full before a template is made of one: that costs as much as reading several."""
+MESSAGE_BYTES_MAX = 1 << 16
+"""Longer orders are left to the library: what a call costs is little beside them."""
+
+# A float of which no byte is that of 0.
+_MARK = float(np.array([0x3F3F3F3F], "<u4").view("<f4")[0])
+_FLOAT, _INDEX = np.uint8(0xFF), np.uint8(0x7F)
+"""Which bits may change: all of a float's bytes; of an index of one byte all but the one that says that more follow."""
+
+
+class OrderTemplate:
+    """One order to step, and all that differ from it in their actions alone."""
+
+    def __init__(self, message: bytes, parsed: pb.UnityMessageProto) -> None:
+        """parsed: the same message. Raises ValueError for one that is not written plainly, or has uneven rows."""
+        if _written(parsed) != message:
+            raise ValueError("written in another way than the library writes it")
+        self._blank = pb.UnityMessageProto.FromString(message)
+        behaviors = self._blank.unity_input.rl_input.agent_actions
+        for name in behaviors:
+            _fill(behaviors[name])
+        self._zeros = np.frombuffer(_written(self._blank), np.uint8)
+        if len(self._zeros) != len(message):
+            raise ValueError("an index that takes more than one byte")
+        self._free = np.zeros(len(message), np.uint8)
+        self._tables: dict[str, tuple[Places, Places]] = {}
+        for name in list(behaviors):
+            rows = behaviors[name].value
+            widths = {(len(row.continuous_actions), len(row.discrete_actions)) for row in rows}
+            if len(widths) != 1:
+                raise ValueError("rows of different widths")
+            ((floats, branches),) = widths
+            self._places(name, _FLOAT, deprecated=_MARK)
+            continuous = self._places(name, _FLOAT, continuous=_MARK).reshape(len(rows), 4 * floats)
+            discrete = self._places(name, _INDEX, index=1).reshape(len(rows), branches)
+            self._tables[name] = continuous, discrete
+        self._kept = ~self._free
+        self._fixed = (np.frombuffer(message, np.uint8) & self._kept).tobytes()
+
+    def read(self, message: bytes) -> Mapping[str, ActionLists] | None:
+        """The actions of an order of the same length, by behavior; None when it says something else."""
+        raw = np.frombuffer(message, np.uint8)
+        if (raw & self._kept).tobytes() != self._fixed:
+            return None
+        return {
+            name: ActionLists(raw.take(continuous).view("<f4"), raw.take(discrete))
+            for name, (continuous, discrete) in self._tables.items()
+        }
+
+    def _places(
+        self, name: str, bits: np.uint8, *, deprecated: float = 0.0, continuous: float = 0.0, index: int = 0
+    ) -> Places:
+        """Where the bytes change when these stand in a behavior's rows. Notes which of their bits may."""
+        actions = self._blank.unity_input.rl_input.agent_actions[name]
+        _fill(actions, deprecated=deprecated, continuous=continuous, index=index)
+        places = np.flatnonzero(np.frombuffer(_written(self._blank), np.uint8) != self._zeros)
+        _fill(actions)
+        self._free[places] = bits
+        return places
+
+
+@dataclass(slots=True)
+class _Length:
+    """What is known of orders of one length."""
+
+    misses_left: int = MISSES_AT_FIRST
+    template: OrderTemplate | None = None
+
+
+class LikeOrders:
+    """The templates of one trainer's orders, the newest of each length."""
+
+    def __init__(self) -> None:
+        self._lengths: dict[int, _Length] = {}
+
+    def read(self, message: bytes) -> Mapping[str, ActionLists] | None:
+        """The actions of an order like an earlier one; None: the library must read it, and `learn` be told."""
+        known = self._lengths.get(len(message))
+        return None if known is None or known.template is None else known.template.read(message)
+
+    def learn(self, message: bytes, parsed: pb.UnityMessageProto) -> None:
+        """Takes note of an order to step that has nothing but actions, and what the library made of it."""
+        if len(message) > MESSAGE_BYTES_MAX:
+            return
+        known = self._lengths.get(len(message))
+        if known is None:
+            if len(self._lengths) >= LENGTHS_MAX:
+                del self._lengths[next(iter(self._lengths))]
+            known = self._lengths[len(message)] = _Length()
+        known.misses_left -= 1
+        if known.misses_left > 0:
+            return
+        known.misses_left = MISSES_LATER
+        with contextlib.suppress(ValueError):
+            known.template = OrderTemplate(message, parsed)
+
+
+def _written(message: pb.UnityMessageProto) -> bytes:
+    return message.SerializeToString(deterministic=True)
+
+
+def _fill(
+    actions: pb.UnityRLInputProto.ListAgentActionProto,
+    *,
+    deprecated: float = 0.0,
+    continuous: float = 0.0,
+    index: int = 0,
+) -> None:
+    """Puts the same numbers in the place of all actions."""
+    for row in actions.value:
+        for floats, number in ((row.vector_actions_deprecated, deprecated), (row.continuous_actions, continuous)):
+            count = len(floats)
+            del floats[:]
+            floats.extend([number] * count)
+        branches = len(row.discrete_actions)
+        del row.discrete_actions[:]
+        row.discrete_actions.extend([index] * branches)
