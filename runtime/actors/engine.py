@@ -21,6 +21,7 @@ from runtime.actors.engine_outbox import Outbox, Seat, SendTo
 from runtime.actors.engine_players import kind_of, open_factory
 from runtime.decisions import effects as fx
 from runtime.decisions.env_worker import EnvWorkerCore
+from runtime.decisions.own_steps import told_before
 from runtime.errors import (
     InternalError,
     PlayerError,
@@ -97,8 +98,11 @@ class WorkerEngine:
             self._is_delivering = False
 
     def _handle(self, message: object) -> None:
+        now_s = asyncio.get_running_loop().time()
         try:
-            effects = self._core.handle(message, asyncio.get_running_loop().time())
+            for fact in told_before(message, [(seat.assignment, seat.own) for seat in self._seats.values()]):
+                self._core.handle(fact, now_s)
+            effects = self._core.handle(message, now_s)
         except TrainingError as error:
             self._report("fault", f"EnvWorker {self._start.worker}: {error}")
             return
@@ -274,28 +278,32 @@ class WorkerEngine:
         seat = self._seats[effect.env_id]
         if effect.begins_block:
             seat.end_block()
-        seat.phase = "step"
+        if effect.parameters and isinstance(seat.link, ToldLink):
+            seat.link.tell(effect.parameters)
+        seat.phase, seat.own.left = "step", effect.own
+        self._take_step(seat, effect.step, effect.versions)
+
+    def _take_step(self, seat: Seat, step: int, versions: Mapping[str, int]) -> None:
+        seat.step, seat.versions = step, versions
         began_s = time.perf_counter()
         try:
             # At once: by the next turn of the loop newer policies may have taken the place of this one.
-            acted = self._act(seat, effect)
+            acted = self._act(seat)
         except Exception as error:  # noqa: BLE001 - as in _guarded
             self._went_wrong(seat, error)
             return
         seat.asked_s = time.perf_counter()
         self._outbox.spend("act", seat.asked_s - began_s)
-        if effect.parameters and isinstance(seat.link, ToldLink):
-            seat.link.tell(effect.parameters)
         if seat.prompt_link is not None:
-            self._step_promptly(seat, seat.prompt_link, effect, acted)
+            self._step_promptly(seat, seat.prompt_link, acted)
             return
 
-        async def step() -> None:
-            self._stepped(seat, effect, acted, await seat.link.step(_sent(seat, acted)))
+        async def exchange() -> None:
+            self._stepped(seat, acted, await seat.link.step(_sent(seat, acted)))
 
-        self._spawn(seat, step)
+        self._spawn(seat, exchange)
 
-    def _step_promptly(self, seat: Seat, link: PromptLink, effect: fx.StepPlayer, acted: Mapping[str, Acted]) -> None:
+    def _step_promptly(self, seat: Seat, link: PromptLink, acted: Mapping[str, Acted]) -> None:
         """One step without a task: the reply is taken in the turn of the loop in which it comes."""
 
         def told(outcome: PlayerReply | Exception) -> None:
@@ -304,7 +312,7 @@ class WorkerEngine:
             try:
                 if isinstance(outcome, Exception):
                     raise outcome
-                self._stepped(seat, effect, acted, outcome)
+                self._stepped(seat, acted, outcome)
             except Exception as error:  # noqa: BLE001 - as in _guarded
                 self._went_wrong(seat, error)
 
@@ -318,7 +326,7 @@ class WorkerEngine:
         except Exception as error:  # noqa: BLE001 - as in _guarded
             self._went_wrong(seat, error)
 
-    def _stepped(self, seat: Seat, effect: fx.StepPlayer, acted: Mapping[str, Acted], reply: PlayerReply) -> None:
+    def _stepped(self, seat: Seat, acted: Mapping[str, Acted], reply: PlayerReply) -> None:
         self._outbox.spend("exchange", time.perf_counter() - seat.asked_s)
         seat.acting_agents = 0
         before = seat.reply
@@ -327,18 +335,18 @@ class WorkerEngine:
         seat.builder.record_step(acted, reply.infos, reply.watched)
         if self._start.carries == "step_infos" and before is not None:
             infos = {name: each.action_info for name, each in acted.items()}
-            self._outbox.send_step_info(seat, StepInfo(before.infos, reply.infos, infos), effect.step)
+            self._outbox.send_step_info(seat, StepInfo(before.infos, reply.infos, infos), seat.step)
         self._took(seat, reply)
 
-    def _act(self, seat: Seat, effect: fx.StepPlayer) -> dict[str, Acted]:
+    def _act(self, seat: Seat) -> dict[str, Acted]:
         assert seat.reply is not None
         return {
             name: self._replica.act(
                 seat.brains[name],
-                effect.versions[name.partition("?")[0]],
+                seat.versions[name.partition("?")[0]],
                 info,
                 incarnation=seat.assignment.incarnation,
-                step=effect.step,
+                step=seat.step,
                 memories=seat.memories,
             )
             for name, info in seat.reply.infos.items()
@@ -348,8 +356,12 @@ class WorkerEngine:
         seat.reply, seat.stop_work = reply, None
         env_id, incarnation = seat.assignment.env_id, seat.assignment.incarnation
         self._outbox.take_stats(env_id, reply)
+        waiting = seat.builder.pending
+        if seat.own.take(waiting, has_news=bool(reply.brains)):
+            self._take_step(seat, seat.step + 1, seat.versions)
+            return
         pending: dict[str, int] = {}
-        for name, count in seat.builder.pending.items():
+        for name, count in waiting.items():
             behavior = name.partition("?")[0]
             pending[behavior] = pending.get(behavior, 0) + count
         self.deliver(fx.PlayerReplied(env_id, incarnation, pending, reply.brains))

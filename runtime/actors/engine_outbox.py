@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -11,6 +11,7 @@ import cloudpickle
 
 from runtime.acting.memories import AgentMemories
 from runtime.decisions import effects as fx
+from runtime.decisions.own_steps import OwnSteps
 from runtime.experience.blocks import BlockBuilder
 from runtime.experience.brains import BrainParameters, EnvId
 from runtime.experience.columns import StepBlock
@@ -39,7 +40,8 @@ class Seat:
     """What the shell holds for one incarnation of one environment.
 
     stop_work: gives up what is under way with the player; None while nothing is. ended: blocks that wait for the next
-    message. asked_s: when the exchange under way began, in seconds of `time.perf_counter`.
+    message. asked_s: when the exchange under way began, in seconds of `time.perf_counter`. step, versions: of the step
+    that was taken last. own: steps that are taken without asking the machine.
     """
 
     assignment: EnvAssignment
@@ -54,6 +56,9 @@ class Seat:
     asked_s: float = 0.0
     stop_work: Callable[[], object] | None = None
     ended: list[StepBlock] = field(default_factory=list)
+    step: int = 0
+    versions: Mapping[str, int] = field(default_factory=dict)
+    own: OwnSteps = field(default_factory=OwnSteps)
     prompt_link: PromptLink | None = field(init=False)
 
     def __post_init__(self) -> None:

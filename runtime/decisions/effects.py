@@ -120,7 +120,8 @@ class StepPlayer:
     """Act on the player's last reply with these policy versions and send the actions; answered like ResetPlayer.
 
     parameters: new ones, for the player to be told with the step. begins_block: other versions acted before: a block
-    knows one version of each behavior.
+    knows one version of each behavior. own: so many replies, if they show the same agents, may be answered with the
+    next step without asking (`OwnSteps`).
     """
 
     env_id: EnvId
@@ -129,6 +130,7 @@ class StepPlayer:
     versions: Mapping[str, int]
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     begins_block: bool = False
+    own: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,15 @@ class PlayerReplied:
     incarnation: Incarnation
     pending: Mapping[str, int]
     brains: tuple[BrainParameters, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerStepped:
+    """A player answered so many steps, each followed by the next one at once, as it was allowed; one is under way."""
+
+    env_id: EnvId
+    incarnation: Incarnation
+    steps: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from runtime.decisions.effects import (
     PlayerConnected,
     PlayerFailed,
     PlayerReplied,
+    PlayerStepped,
     Report,
     ResetPlayer,
     Send,
@@ -89,7 +90,9 @@ class EnvWorkerCore:
     def _decide(self, message: object, now_s: float) -> tuple[WorkerState, Effects]:
         state = self.state
         match message:
-            case PlayerConnected() | PlayerReplied() | PlayerFailed() | PlayerClosed() | ResetRequest():
+            case (
+                PlayerReplied() | PlayerStepped() | PlayerConnected() | PlayerFailed() | PlayerClosed() | ResetRequest()
+            ):
                 return _about_slot(state, message, self._pid, now_s)
             case StepGrant():
                 return take_grant(state, message, now_s)
@@ -108,7 +111,7 @@ class EnvWorkerCore:
                 raise ActorProtocolError(msg)
 
 
-SlotMessage = PlayerConnected | PlayerReplied | PlayerFailed | PlayerClosed | ResetRequest
+SlotMessage = PlayerConnected | PlayerReplied | PlayerStepped | PlayerFailed | PlayerClosed | ResetRequest
 
 
 def _about_slot(state: WorkerState, message: SlotMessage, pid: int, now_s: float) -> tuple[WorkerState, Effects]:
@@ -121,6 +124,8 @@ def _about_slot(state: WorkerState, message: SlotMessage, pid: int, now_s: float
             return _connected(state, slot, message, pid)
         case PlayerReplied():
             return _replied(state, before, slot, message, now_s)
+        case PlayerStepped(steps=steps):
+            return with_slot(state, replace(slot, taken=slot.taken + steps, open_steps=slot.open_steps + steps)), ()
         case PlayerFailed():
             return _failed(state, slot, message)
         case ResetRequest():

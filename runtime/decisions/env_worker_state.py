@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from runtime.decisions.effects import PlayerClosed, PlayerConnected, PlayerFailed, PlayerReplied
+from runtime.decisions.effects import PlayerClosed, PlayerConnected, PlayerFailed, PlayerReplied, PlayerStepped
 from runtime.decisions.frozen import replace
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId
@@ -41,6 +41,7 @@ TRANSITIONS: Mapping[tuple[Phase, type], Phase] = {
     (Phase.IDLE, EnvGrant): Phase.IDLE,
     (Phase.IDLE, PlayerFailed): Phase.LOST,
     (Phase.STEPPING, PlayerReplied): Phase.IDLE,
+    (Phase.STEPPING, PlayerStepped): Phase.STEPPING,
     (Phase.STEPPING, PlayerFailed): Phase.LOST,
     (Phase.STEPPING, ResetRequest): Phase.STEPPING,
     (Phase.STEPPING, EnvGrant): Phase.STEPPING,

@@ -122,8 +122,9 @@ def go_on(state: WorkerState, env_ids: tuple[EnvId, ...], now_s: float) -> tuple
         versions = {name: state.versions[name] for name in slot.pending}
         given = _untold(state, slot)
         changed = any(slot.versions.get(name, version) != version for name, version in versions.items())
-        effects.append(StepPlayer(env_id, slot.assignment.incarnation, slot.taken, versions, given, changed))
         is_cut = slot.is_cut or (changed and slot.open_steps > 0)
+        own = 0 if is_cut else _own_steps(state, slot)
+        effects.append(StepPlayer(env_id, slot.assignment.incarnation, slot.taken, versions, given, changed, own))
         told = {**slot.told, **given} if given else slot.told
         known = max(slot.parameters_id, state.parameters_id)
         state = with_slot(
@@ -132,6 +133,14 @@ def go_on(state: WorkerState, env_ids: tuple[EnvId, ...], now_s: float) -> tuple
         )
     state, more = send_gathered(state)
     return state, (*effects, *more)
+
+
+def _own_steps(state: WorkerState, slot: Slot) -> int:
+    """After how many replies nothing is to be decided: those before a block is full, and before its credit is used up.
+
+    Whoever waits for this environment waits as long as it neither fills its block nor uses up its credit.
+    """
+    return max(0, min(state.block_steps - slot.open_steps, slot.until_step - slot.taken) - 1)
 
 
 def _untold(state: WorkerState, slot: Slot) -> dict[str, ParameterValue]:

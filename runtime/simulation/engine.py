@@ -7,6 +7,8 @@ from typing import Any, Literal, Protocol
 
 from runtime.decisions import effects as fx
 from runtime.decisions.env_worker import EnvWorkerCore
+from runtime.decisions.frozen import replace
+from runtime.decisions.own_steps import OwnSteps, told_before
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId
 from runtime.experience.columns import RowKind
@@ -89,7 +91,7 @@ class EngineHost(Protocol):
 class Seat:
     """What the engine holds of one incarnation. exchange: number of the exchange in flight, 0 for none."""
 
-    __slots__ = ("acting", "asking", "assignment", "builder", "end", "exchange", "phase", "player")
+    __slots__ = ("acting", "asking", "assignment", "builder", "end", "exchange", "own", "phase", "player", "step")
 
     def __init__(self, assignment: EnvAssignment, player: SimPlayer, builder: Builder, end: Endpoint) -> None:
         self.assignment = assignment
@@ -100,6 +102,8 @@ class Seat:
         self.phase: PlayerPhase = "launch"
         self.acting = 0
         self.exchange = 0
+        self.own = OwnSteps()
+        self.step: fx.StepPlayer | None = None
 
 
 class Exchange:
@@ -145,17 +149,21 @@ class SimEngine:
 
     def deliver(self, message: object) -> None:
         """A message from another part, or a fact."""
-        if self._host.cells is not None:
-            self._host.cells.update(self._cells_of(message))
         for grant in self._grants_in(message):
             if grant.parameters_id > self._granted_id:
                 self._granted_id, self._granted = grant.parameters_id, grant.parameters
+        for fact in told_before(message, [(seat.assignment, seat.own) for seat in self.seats.values()]):
+            self._handle(fact)
+        self._perform_all(self._handle(message))
+
+    def _handle(self, message: object) -> tuple[object, ...]:
+        if self._host.cells is not None:
+            self._host.cells.update(self._cells_of(message))
         try:
-            effects = self.core.handle(message, self._host.now_s)
+            return self.core.handle(message, self._host.now_s)
         except ActorProtocolError as error:
             # The real engine tells the operator and goes on; here nothing may ever come that the machine refuses.
             raise InvariantError("CORR", str(error)) from error
-        self._perform_all(effects)
 
     def _grants_in(self, message: object) -> Iterable[StepGrant]:
         if isinstance(message, StepGrant):
@@ -274,8 +282,13 @@ class SimEngine:
 
     def _took(self, seat: Seat, reply: Reply) -> None:
         seat.asking = [row for row in reply.rows if row.kind == _DECISION]
+        waiting = seat.builder.pending
+        if seat.own.take(waiting, has_news=bool(reply.brains)):
+            assert seat.step is not None
+            self._take_step(replace(seat.step, step=seat.step.step + 1, parameters={}, begins_block=False))
+            return
         pending: dict[str, int] = {}
-        for wire, count in seat.builder.pending.items():
+        for wire, count in waiting.items():
             name = wire.partition("?")[0]
             pending[name] = pending.get(name, 0) + count
         one = seat.assignment
@@ -311,10 +324,14 @@ class SimEngine:
 
     def _step(self, effect: fx.StepPlayer) -> None:
         seat = self.seats[effect.env_id]
-        versions = effect.versions
         if effect.begins_block:
             self._flush([seat])
-        seat.phase = "step"
+        seat.own.left = effect.own
+        self._take_step(effect)
+
+    def _take_step(self, effect: fx.StepPlayer) -> None:
+        seat = self.seats[effect.env_id]
+        seat.phase, seat.step, versions = "step", effect, effect.versions
         self._host.stepped(seat.player, self._granted, effect.parameters)
         exchange = Exchange("step", seat, 0, effect)
         for wire, agent, *_ in seat.asking:

@@ -41,6 +41,7 @@ class Player:
     agents: int = 0
     more_at: int = 0
     arrived: int = 0
+    own: int = 0
 
 
 class EnvWorkerMachine(RuleBasedStateMachine):
@@ -63,6 +64,9 @@ class EnvWorkerMachine(RuleBasedStateMachine):
 
     def take(self, message: object) -> bool:
         """Hand a message over; False when it was refused, which must leave the state as it was."""
+        if not isinstance(message, fx.PlayerReplied | fx.PlayerStepped):
+            for player in self.players.values():
+                player.own = 0
         before = self.core.state
         try:
             effects = self.core.handle(message, self.now_s)
@@ -76,8 +80,9 @@ class EnvWorkerMachine(RuleBasedStateMachine):
         """What the shell would do, in the model."""
         for effect in effects:
             match effect:
-                case fx.StepPlayer(env_id, incarnation, step, chosen):
+                case fx.StepPlayer(env_id, incarnation, step, chosen, own=own):
                     self.begin_step(self.players[env_id], incarnation, step, dict(chosen))
+                    self.may_go_on(self.players[env_id], own)
                 case fx.ResetPlayer(env_id, incarnation, reset_id):
                     player = self.players[env_id]
                     self.begin(player, "reset", incarnation)
@@ -123,6 +128,12 @@ class EnvWorkerMachine(RuleBasedStateMachine):
             assert version in self.installed[name], "a step with a version that is not there"
             assert version >= player.acted.get(name, 0), "an environment acted with an older version than before"
             player.acted[name] = version
+
+    def may_go_on(self, player: Player, own: int) -> None:
+        """Steps of its own stay within the credit, and leave the end of a block to the machine."""
+        assert player.taken + own < player.until
+        assert own == 0 or player.open_steps + own < self.core.state.block_steps
+        player.own = own
 
     def stale(self, env_id: int, incarnation: int) -> bool:
         """Whether a message about this environment comes too late or for nobody."""
@@ -170,11 +181,21 @@ class EnvWorkerMachine(RuleBasedStateMachine):
                 player.taken, player.open_steps = player.taken + 1, player.open_steps + 1
             else:
                 player.until = player.taken
+            player.own = 0
             if player.in_flight == "step" and sum(pending.values()) > player.agents:
                 player.more_at = player.taken
             player.in_flight = ""
             player.agents = max(player.agents, sum(pending.values()))
         self.fact(env_id, fx.PlayerReplied(*target, shown), is_stale=is_stale)
+
+    @rule(env_id=envs, steps=st.integers(1, 3))
+    def a_player_steps_on_its_own(self, env_id: int, steps: int) -> None:
+        player = self.players.get(env_id)
+        if player is None or player.in_flight != "step" or player.own < steps:
+            return
+        player.taken, player.open_steps = player.taken + steps, player.open_steps + steps
+        player.own -= steps
+        self.fact(env_id, fx.PlayerStepped(*self.about(env_id, 0), steps), is_stale=False)
 
     @rule(env_id=envs, shift=shifts, unreported=st.integers(0, 2))
     def a_player_fails(self, env_id: int, shift: int, unreported: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.decisions.effects import PlayerClosed, PlayerConnected, PlayerFailed, PlayerReplied
+from runtime.decisions.effects import PlayerClosed, PlayerConnected, PlayerFailed, PlayerReplied, PlayerStepped
 from runtime.decisions.env_worker import EnvWorkerCore
 from runtime.decisions.env_worker_state import Phase, Slot
 from runtime.experience.brains import EnvId, Incarnation
@@ -25,6 +25,10 @@ def connected(env_id: int = 0, incarnation: int = 0, *, brains: tuple[str, ...] 
 
 def replied(env_id: int = 0, incarnation: int = 0, **pending: int) -> PlayerReplied:
     return PlayerReplied(EnvId(env_id), Incarnation(incarnation), pending or {WALKER: 1})
+
+
+def stepped(env_id: int = 0, incarnation: int = 0, *, steps: int = 1) -> PlayerStepped:
+    return PlayerStepped(EnvId(env_id), Incarnation(incarnation), steps)
 
 
 def failed(env_id: int = 0, incarnation: int = 0, *, unreported: int = 0) -> PlayerFailed:

@@ -30,7 +30,7 @@ from runtime.messages import (
     WorkerNote,
 )
 from tests.support.bench_controller import ControllerBench, in_round, round_of
-from tests.support.bench_worker import WorkerBench, closed, connected, failed, replied
+from tests.support.bench_worker import WorkerBench, closed, connected, failed, replied, stepped
 from tests.support.builders_messages import (
     RUN,
     WALKER,
@@ -91,6 +91,7 @@ def worker_seat(core: EnvWorkerCore, phase: Callable[[], str]) -> Seat:
 ABOUT_PLAYERS: Mapping[str, object] = {
     "PlayerConnected": connected(),
     "PlayerReplied": replied(),
+    "PlayerStepped": stepped(),
     "PlayerFailed": failed(),
     "PlayerClosed": closed(),
     "ResetRequest": reset_request(reset_id=1),

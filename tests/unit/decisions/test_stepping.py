@@ -55,7 +55,7 @@ def test_a_grant_with_its_policy_there_begins_a_step() -> None:
     bench = Bench().ready()
     bench.take(policy(2))
     effects = bench.take(step_grant(env_grant(until=3), versions={WALKER: 2}))
-    assert effects == (StepPlayer(EnvId(0), Incarnation(0), 0, {WALKER: 2}),)
+    assert effects == (StepPlayer(EnvId(0), Incarnation(0), 0, {WALKER: 2}, own=2),)
 
 
 def test_a_player_steps_until_its_credit_is_used_up_and_sends_what_it_has() -> None:

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.decisions.effects import PlayerClosed, PlayerConnected, PlayerFailed, PlayerReplied
+from runtime.decisions.effects import PlayerClosed, PlayerConnected, PlayerFailed, PlayerReplied, PlayerStepped
 from runtime.decisions.env_worker import EnvWorkerCore
 from runtime.decisions.env_worker_state import TRANSITIONS, Phase, Slot
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import EnvId
 from runtime.messages import EnvGrant, ResetRequest
-from tests.support.bench_worker import closed, connected, failed, replied
+from tests.support.bench_worker import closed, connected, failed, replied, stepped
 from tests.support.builders_messages import (
     WALKER,
     assignment,
@@ -27,6 +27,7 @@ from tests.support.builders_messages import (
 MESSAGES: dict[type, Callable[[], object]] = {
     PlayerConnected: connected,
     PlayerReplied: replied,
+    PlayerStepped: stepped,
     PlayerFailed: failed,
     PlayerClosed: closed,
     ResetRequest: lambda: reset_request(reset_id=1),
