@@ -225,6 +225,27 @@ GRANTS: tuple[Mutant, ...] = (
         "if version is None or name not in state.installed:",
     ),
     mutant(
+        "own_steps_beyond_credit",
+        "a worker's shell takes one step too many on its own",
+        "stepping",
+        "slot.until_step - slot.taken) - 1)",
+        "slot.until_step - slot.taken))",
+    ),
+    mutant(
+        "own_steps_untold",
+        "a worker's machine does not hear of the steps that its shell took on its own",
+        "own_steps",
+        "        if own.untold:\n",
+        "        if own.untold and not is_reply:\n",
+    ),
+    mutant(
+        "own_steps_go_on",
+        "a worker's shell goes on stepping on its own whatever its machine hears",
+        "own_steps",
+        "        if not is_reply:\n",
+        "        if False:\n",
+    ),
+    mutant(
         "policy_wakes_nobody",
         "nobody steps when the policy that was waited for comes",
         "stepping",
