@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +14,7 @@ from runtime.experience.actions import ActionInfo, Actions
 from runtime.experience.brains import Bools, Floats, Ids, Ints
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Basis:
+class Basis(NamedTuple):
     """What a graph's actions were chosen from: the heads, the constant log_std, and the masks."""
 
     heads: Heads

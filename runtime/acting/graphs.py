@@ -83,8 +83,10 @@ class ActingGraph:
         present = [each.name for each in self.session.get_outputs()]
         unwanted = _CONSTANTS if gives_values else (*_CONSTANTS, "value")
         self._outputs = [each for each in present if each not in unwanted]
-        self._options = _needed_alone()
-        self._places = [self._outputs.index(head) if head in self._outputs else None for head in Heads._fields]
+        # Leaving out what nobody asks for costs more than computing a constant, and less than computing a critic.
+        self._options = _run_options(needed_alone="value" in present and not gives_values)
+        # Of a head that is not there the place is behind the last one.
+        self._places = [self._outputs.index(each) if each in self._outputs else -1 for each in Heads._fields]
         # A constant of the graph: read once instead of with every run.
         self.log_std: Floats | None = None
         if "log_std" in present:
@@ -119,7 +121,9 @@ class ActingGraph:
         if memory is not None:
             feed[_MEMORY_IN] = memory
         results = self.session.run(self._outputs, feed, self._options)
-        return Heads(*(None if place is None else results[place] for place in self._places))
+        results.append(None)
+        mean, logits, value, after = self._places
+        return Heads(results[mean], results[logits], results[value], results[after])
 
     def run_row_by_row(self, observations: Sequence[Floats], memory: Floats | None = None) -> Heads:
         """The same, one row per call: for a graph whose rows depend on their company."""
@@ -196,12 +200,12 @@ def _open_session(body: bytes, name: str) -> Session:
 
 
 @cache
-def _needed_alone() -> Any:
-    """Options of a run that computes what is asked for and nothing else."""
+def _run_options(*, needed_alone: bool) -> Any:
+    """Options of runs, made once; needed_alone: they compute what is asked for and nothing else."""
     import onnxruntime  # noqa: PLC0415 - see Session
 
     options = onnxruntime.RunOptions()
-    options.only_execute_path_to_fetches = True
+    options.only_execute_path_to_fetches = needed_alone
     return options
 
 

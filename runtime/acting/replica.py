@@ -8,6 +8,7 @@ the agent remembers, which its caller keeps.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,8 +37,7 @@ class ReplicaStatistics:
     row_by_row: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Moment:
+class _Moment(NamedTuple):
     """Where and when an act happens; what errors name."""
 
     brain: BrainParameters
@@ -148,7 +148,7 @@ class PolicyReplica:
                 f"{list(self.versions(brain.behavior_name))}. Wait until it is installed."
             )
         moment = _Moment(brain=brain, info=info, incarnation=incarnation, step=step)
-        if isinstance(policy, Policy):
+        if not isinstance(policy, ActingGraph):
             return _act_by_hand(policy, version, moment)
         self._check_fits(policy, brain, version)
         observations = _checked_observations(moment)
@@ -192,32 +192,29 @@ class PolicyReplica:
             return _empty_heads(graph)
         is_single = moment.brain.behavior_name in self._row_by_row
         heads = (graph.run_row_by_row if is_single else graph.run)(observations, memory)
-        for head, output in zip(Heads._fields, heads, strict=True):
+        for output in heads:
             if output is not None and not all_finite(output):
                 _blame_observations(moment, observations)
-                row = int(np.argmin(np.isfinite(output).all(axis=1)))
-                raise InternalError(
-                    f"{graph.name} gave a {head} that is not finite for {moment.place(row)}, from finite "
-                    "observations; expected finite numbers. Training has diverged: resume from an earlier checkpoint "
-                    "with a smaller learning_rate."
-                )
+                raise _diverged(graph, moment, heads)
         return heads
 
     def _choose(self, graph: ActingGraph, heads: Heads, moment: _Moment, key: Key) -> tuple[Floats, Ints]:
         """The raw continuous sample and the chosen indices."""
         spec, decisions = moment.brain.action_spec, moment.info.decisions
-        sizes = (spec.continuous_size, spec.discrete_size)
+        count, branches = len(decisions.agents), spec.discrete_branches
+        sizes = (spec.continuous_size, len(branches))
         draws = None
-        if not self._is_deterministic and len(decisions):
+        if not self._is_deterministic and count:
             draws = self._noise.draws(key, moment.info.worker_id, decisions.agents, step=moment.step, sizes=sizes)
-        raw: Floats = np.zeros((len(decisions), 0), np.float32)
+        raw: Floats
         if heads.mean is not None and graph.std is not None:
             raw = heads.mean if draws is None else np.add(heads.mean, graph.std * draws.normals)
-        discrete = np.zeros((len(decisions), 0), np.int32)
-        if heads.logits is not None:
-            uniforms = None if draws is None else draws.uniforms
-            discrete = choose_branches(heads.logits, decisions.action_masks, spec.discrete_branches, uniforms=uniforms)
-        return raw, discrete
+        else:
+            raw = np.zeros((count, 0), np.float32)
+        if heads.logits is None:
+            return raw, np.zeros((count, 0), np.int32)
+        uniforms = None if draws is None else draws.uniforms
+        return raw, choose_branches(heads.logits, decisions.action_masks, branches, uniforms=uniforms)
 
     def _key(self, seed: int, brain: str, incarnation: int) -> Key:
         name = (seed, brain, incarnation)
@@ -261,7 +258,8 @@ def _act_by_hand(policy: Policy, version: int, moment: _Moment) -> Acted:
 def _checked_observations(moment: _Moment) -> list[Floats]:
     """The observations as floats. Raises PlayerContentError when their shapes or the masks are not the brain's."""
     rows, specs = moment.info.decisions, moment.brain.observation_specs
-    wanted = [(len(rows), *spec.shape) for spec in specs]
+    count = len(rows.agents)
+    wanted = [(count, *spec.shape) for spec in specs]
     found = [each.shape for each in rows.observations]
     if found != wanted:
         raise moment.refuse(
@@ -305,6 +303,20 @@ def _blame_observations(moment: _Moment, observations: list[Floats]) -> None:
                 f"{moment.place(row)}: observation {number} is {value!r} at index {index}; expected finite numbers. "
                 "Check what the agent's sensors divide by."
             )
+
+
+def _diverged(graph: ActingGraph, moment: _Moment, heads: Heads) -> InternalError:
+    """The first head that is not finite, and for whom."""
+    head, output = next(
+        (head, output)
+        for head, output in zip(Heads._fields, heads, strict=True)
+        if output is not None and not all_finite(output)
+    )
+    row = int(np.argmin(np.isfinite(output).all(axis=1)))
+    return InternalError(
+        f"{graph.name} gave a {head} that is not finite for {moment.place(row)}, from finite observations; expected "
+        "finite numbers. Training has diverged: resume from an earlier checkpoint with a smaller learning_rate."
+    )
 
 
 def _empty_heads(graph: ActingGraph) -> Heads:

@@ -48,8 +48,8 @@ def choose_branches(
             chosen.append(part.argmax(axis=1).astype(np.int32))
             continue
         # The functions beneath max, cumsum and sum: the methods take as long again to find them.
-        weights = np.exp(part - np.maximum.reduce(part, axis=1, keepdims=True))
-        cumulated = np.add.accumulate(weights, axis=1)
+        weights = part - np.maximum.reduce(part, axis=1, keepdims=True)
+        cumulated = np.add.accumulate(np.exp(weights, out=weights), axis=1)
         # u is at most 1 − 2⁻⁵³, so the threshold stays below the total; an index without weight repeats the sum before
         # it, so that no threshold falls into it.
         threshold = uniforms[:, branch : branch + 1] * cumulated[:, -1:]

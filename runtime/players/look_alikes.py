@@ -55,7 +55,8 @@ class _Part:
 
     waiting: how many wait. before: what the reply was read as, of which everything that cannot change is taken.
     floats: bytes of the numbers that are there; filled: which of all `count` numbers those are, None for all of them.
-    has: whether rewards are among them, and rewards of groups. ids: where each agent's id lies, None for one that is
+    has: whether rewards are among them, and rewards of groups; columns: where each of these, and each observation,
+    begins and ends among the numbers, and its shape. ids: where each agent's id lies, None for one that is
     left out; id_places: all of their bytes. masks: (waiting, mask_size), bytes of flags, None when nobody has a mask.
     """
 
@@ -66,6 +67,7 @@ class _Part:
     filled: Places | None
     count: int
     has: tuple[bool, bool]
+    columns: tuple[tuple[int, int, tuple[int, ...]], ...]
     ids: tuple[Span | None, ...]
     id_places: Places
     masks: Places | None
@@ -108,12 +110,20 @@ class _Part:
 
     def _info(self, ids: Ids, numbers: Floats, masks: npt.NDArray[np.bool_] | None) -> BrainInfo:
         cut, n, before, ended = self.waiting, len(ids), self.before.decisions, self.before.terminals
-        columns = _columns(numbers, n, [()] * sum(self.has) + [spec.shape for spec in self.brain.observation_specs])
-        rewards = next(columns) if self.has[0] else None
-        group_rewards = next(columns) if self.has[1] else None
-        seen = list(columns)
+        seen = [numbers[start:end].reshape(shape) for start, end, shape in self.columns]
+        rewards = seen.pop(0) if self.has[0] else None
+        group_rewards = seen.pop(0) if self.has[1] else None
         decisions, terminals = before, ended
-        if cut:
+        if cut == n:
+            decisions = DecisionRows(
+                ids,
+                tuple(seen),
+                before.rewards if rewards is None else rewards,
+                masks,
+                before.group_ids,
+                before.group_rewards if group_rewards is None else group_rewards,
+            )
+        elif cut:
             decisions = DecisionRows(
                 ids[:cut],
                 tuple([each[:cut] for each in seen]),
@@ -134,12 +144,12 @@ class _Part:
         return BrainInfo(decisions, terminals, self.before.worker_id)
 
 
-def _columns(numbers: Floats, rows: int, shapes: Iterable[tuple[int, ...]]) -> Iterator[Floats]:
-    """Numbers that lie one column of `rows` after the other."""
+def _columns(rows: int, shapes: Iterable[tuple[int, ...]]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """Where columns of `rows` lie, one after the other, and their shapes."""
     at = 0
     for shape in shapes:
         end = at + rows * math.prod(shape)
-        yield numbers[at:end].reshape(rows, *shape)
+        yield at, end, (rows, *shape)
         at = end
 
 
@@ -284,6 +294,7 @@ def _part(brain: BrainParameters, info: BrainInfo, agents: Sequence[AgentSpans],
         filled=None if gaps.all() else np.flatnonzero(gaps),
         count=len(gaps),
         has=has,
+        columns=tuple(_columns(len(both), [()] * sum(has) + [spec.shape for spec in brain.observation_specs])),
         ids=tuple([each.id for each in both]),
         id_places=told,
         masks=_mask_places(brain, both[:waiting]),

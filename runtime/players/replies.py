@@ -64,13 +64,13 @@ def require_actions(
         if name not in brains:
             raise ShapeError(f"actions for brain {name!r}, which this player does not have; it has {sorted(brains)}.")
     for name, info in waiting.items():
-        agents, spec = len(info.decisions), brains[name].action_spec
+        agents, spec = len(info.decisions.agents), brains[name].action_spec
         rows = actions.get(name)
         if rows is None:
             if agents:
                 raise ShapeError(f"no actions for brain {name!r}, where {agents} agents wait for one each.")
             continue
-        expected = (agents, spec.continuous_size), (agents, spec.discrete_size)
+        expected = (agents, spec.continuous_size), (agents, len(spec.discrete_branches))
         if (rows.continuous.shape, rows.discrete.shape) != expected:
             raise ShapeError(
                 f"actions of shapes {rows.continuous.shape} and {rows.discrete.shape} for brain {name!r}; "
@@ -87,7 +87,7 @@ def _require_values(name: str, rows: Actions, spec: ActionSpec) -> None:
             f"an action for brain {name!r} is not finite: {rows.continuous[~np.isfinite(rows.continuous)][0]}."
         )
     # As numbers without a sign those below 0 are above every size.
-    if np.count_nonzero(rows.discrete.view(np.uint32) >= _sizes(spec.discrete_branches)):
+    if b"\x01" in (rows.discrete.view(np.uint32) >= _sizes(spec.discrete_branches)).tobytes():
         raise ShapeError(
             f"an action index for brain {name!r} is outside its branches of {spec.discrete_branches} choices."
         )
