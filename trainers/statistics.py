@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -47,12 +47,12 @@ class EpisodeStatistics:
     @property
     def mean_reward(self) -> float | None:
         """Mean undiscounted return of the latest episodes, rewards of groups included; None without any."""
-        return float(np.mean([reward for _, reward, _ in self.recent])) if self.recent else None
+        return _mean([reward for _, reward, _ in self.recent])
 
     @property
     def mean_length(self) -> float | None:
         """Mean number of agent steps of the latest episodes; None without any."""
-        return float(np.mean([length for _, _, length in self.recent])) if self.recent else None
+        return _mean([length for _, _, length in self.recent])
 
     def take_fresh(self) -> tuple[Doubles, Doubles, Doubles]:
         """float64 (n,) each: own rewards, lengths, group rewards since the last call, in an order of their own."""
@@ -82,6 +82,11 @@ class EpisodeStatistics:
             [(reward, length, group_reward) for reward, length, group_reward in fresh],
             bool(state.get("pays_groups", False)),
         )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    """`np.mean` to the bit, in half the time for the few that they are; None without any."""
+    return float(np.add.reduce(np.array(values, np.float64)) / len(values)) if values else None
 
 
 @dataclass(slots=True)

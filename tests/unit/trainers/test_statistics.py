@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,3 +113,13 @@ def test_every_multiple_gets_a_summary_and_one_without_episodes_says_so() -> Non
     assert [each.mean_reward for each in summaries] == [None, None]
     assert "Environment/Cumulative Reward" not in summaries[0].values
     assert "Losses/Policy Loss" not in summaries[0].values
+
+
+@given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(1, 10_000)), max_size=100))
+def test_means_are_those_of_numpy_to_the_bit(episodes: list[tuple[float, int]]) -> None:
+    statistics = EpisodeStatistics()
+    for number, (reward, length) in enumerate(episodes):
+        episode = FinishedEpisode(clock=number, agent=0, reward=reward, length=length, group_reward=0.0)
+        statistics.add(episode, period=0, env_id=0, brain="B")
+    expected = [float(np.mean(column)) for column in zip(*episodes, strict=True)] or [None, None]
+    assert [statistics.mean_reward, statistics.mean_length] == expected
