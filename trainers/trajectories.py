@@ -80,14 +80,13 @@ class FinishedEpisode:
 
 @dataclass(slots=True)
 class _Found:
-    """Transitions found in one block, as numbers of rows; carried ones follow the block's own rows."""
+    """Transitions found in one block, as numbers of rows; carried ones follow the block's own rows.
 
-    agents: list[int] = field(default_factory=list)
-    sources: list[int] = field(default_factory=list)
-    action_sources: list[int] = field(default_factory=list)
-    rewards: list[float] = field(default_factory=list)
+    transitions: agent, source, source of the action and reward of each.
+    """
+
+    transitions: list[tuple[int, int, int, float]] = field(default_factory=list)
     ends: list[tuple[int, End, int]] = field(default_factory=list)
-    trajectories: list[OpenTrajectory] = field(default_factory=list)
     carried_observations: list[Observations] = field(default_factory=list)
     carried_masks: list[Bools | None] = field(default_factory=list)
     carried_actions: list[Sent] = field(default_factory=list)
@@ -139,10 +138,10 @@ class Stream:
         """
         found = _Found()
         episodes = self._pair(rows, found, buffer)
-        if buffer is not None and found.agents:
+        if buffer is not None and found.transitions:
             self._store(rows, found, buffer)
         self._carry(rows)
-        return len(found.agents), episodes
+        return len(found.transitions), episodes
 
     def _pair(self, rows: StreamRows, found: _Found, buffer: TransitionBuffer | None) -> list[FinishedEpisode]:
         columns, table, episodes = rows.columns, self._open, []
@@ -164,7 +163,8 @@ class Stream:
             trajectory = table.get(agent)
             if trajectory is not None:
                 trajectory.reward += reward
-                trajectory.group_reward += group_reward
+                if group_reward:
+                    trajectory.group_reward += group_reward
                 # What a group earns is as good to each of its members as what they earn themselves, as in ML-Agents.
                 self._close(trajectory, agent, reward + group_reward, found)
                 trajectory.clock = clock + step
@@ -190,7 +190,7 @@ class Stream:
             trajectory.action_source = action
 
     def _close(self, trajectory: OpenTrajectory, agent: int, earned: float, found: _Found) -> None:
-        source, action_source = trajectory.source, trajectory.action_source
+        source, action_source, transitions = trajectory.source, trajectory.action_source, found.transitions
         if action_source < 0:
             if trajectory.action is None:
                 trajectory.owed += earned
@@ -202,14 +202,10 @@ class Stream:
             source = -1 - len(found.carried_observations)
             found.carried_observations.append(trajectory.observation)
             found.carried_masks.append(trajectory.mask)
-        trajectory.last_row = -2 - len(found.agents)
+        trajectory.last_row = -2 - len(transitions)
         trajectory.length += 1
         trajectory.action, trajectory.action_source = None, -1
-        found.agents.append(agent)
-        found.rewards.append(trajectory.owed + earned)
-        found.sources.append(source)
-        found.action_sources.append(action_source)
-        found.trajectories.append(trajectory)
+        transitions.append((agent, source, action_source, trajectory.owed + earned))
         trajectory.owed = 0.0
 
     def _finish(
@@ -225,7 +221,9 @@ class Stream:
         if trajectory.last_row <= -2:
             number = -2 - trajectory.last_row
             # In float32, as when the transition is in the buffer already: a block's end must not change a bit.
-            found.rewards[number] = float(np.float32(found.rewards[number]) + np.float32(trajectory.owed))
+            agent, source, action_source, reward = found.transitions[number]
+            whole = float(np.float32(reward) + np.float32(trajectory.owed))
+            found.transitions[number] = agent, source, action_source, whole
             found.ends.append((number, end, row))
         elif trajectory.last_row >= 0 and buffer is not None:
             buffer.add_reward(trajectory.last_row, trajectory.owed)
@@ -233,8 +231,8 @@ class Stream:
 
     def _store(self, rows: StreamRows, found: _Found, buffer: TransitionBuffer) -> None:
         columns, first = rows.columns, len(buffer)
-        sources = np.asarray(found.sources)
-        actions = np.asarray(found.action_sources)
+        agents, row_numbers, action_numbers, rewards = zip(*found.transitions, strict=True)
+        sources, actions = np.array(row_numbers, np.int64), np.array(action_numbers, np.int64)
         observations = tuple(
             _gathered(own, sources, [each[part] for each in found.carried_observations])
             for part, own in enumerate(rows.observations)
@@ -252,7 +250,7 @@ class Stream:
                 "wire": np.asarray(wire, np.int32),
                 "env": np.asarray(env, np.int32),
                 "incarnation": np.asarray(incarnation, np.int32),
-                "agent": np.asarray(found.agents, np.int64),
+                "agent": np.array(agents, np.int64),
                 "version": _gathered(
                     np.full(len(columns.action_agents), rows.version, np.int32),
                     actions,
@@ -263,15 +261,16 @@ class Stream:
                 "masks": masks,
                 "continuous": _gathered(columns.continuous, actions, [each.continuous for each in carried]),
                 "discrete": _gathered(columns.discrete, actions, [each.discrete for each in carried]),
-                "rewards": np.asarray(found.rewards, np.float32),
+                "rewards": np.array(rewards, np.float32),
                 "ends": np.asarray(End.NONE, np.uint8),
             },
-            len(found.agents),
+            len(agents),
         )
         for number, end, row in found.ends:
             buffer.end(first + number, end, rows.tail(end, row))
-        for number, trajectory in enumerate(found.trajectories):
-            trajectory.last_row = first + number
+        for trajectory in self._open.values():
+            if trajectory.last_row <= -2:
+                trajectory.last_row = first - 2 - trajectory.last_row
 
     def _carry(self, rows: StreamRows) -> None:
         columns = rows.columns
@@ -345,5 +344,5 @@ def _gathered(own: Array, numbers: Array, carried: Sequence[Array | np.generic])
     """Rows of `own` by number; numbers -1, -2, ... are the rows of `carried`, in this order."""
     # Negative numbers count from the end: the carried rows are laid there in reverse.
     table = np.concatenate([own, np.stack(carried[::-1])]) if carried else own
-    rows: Array = table[numbers.astype(np.int64)]
+    rows: Array = table[numbers]
     return rows

@@ -121,5 +121,8 @@ def test_means_are_those_of_numpy_to_the_bit(episodes: list[tuple[float, int]]) 
     for number, (reward, length) in enumerate(episodes):
         episode = FinishedEpisode(clock=number, agent=0, reward=reward, length=length, group_reward=0.0)
         statistics.add(episode, period=0, env_id=0, brain="B")
-    expected = [float(np.mean(column)) for column in zip(*episodes, strict=True)] or [None, None]
-    assert [statistics.mean_reward, statistics.mean_length] == expected
+    if not episodes:
+        assert (statistics.mean_reward, statistics.mean_length) == (None, None)
+        return
+    rewards, lengths = zip(*episodes, strict=True)
+    assert (statistics.mean_reward, statistics.mean_length) == (float(np.mean(rewards)), float(np.mean(lengths)))
