@@ -8,7 +8,7 @@ bytes are the same can only mean the same. Where the actions lie is found by wri
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,9 +94,10 @@ class _Length:
 
 
 class LikeOrders:
-    """The templates of one trainer's orders, the newest of each length."""
+    """The templates of one trainer's orders, the newest of each length. make: makes them."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[bytes, pb.UnityMessageProto], OrderTemplate] = OrderTemplate) -> None:
+        self._make = make
         self._lengths: dict[int, _Length] = {}
 
     def read(self, message: bytes) -> Mapping[str, ActionLists] | None:
@@ -118,7 +119,7 @@ class LikeOrders:
             return
         known.misses_left = MISSES_LATER
         with contextlib.suppress(ValueError):
-            known.template = OrderTemplate(message, parsed)
+            known.template = self._make(message, parsed)
 
 
 def _written(message: pb.UnityMessageProto) -> bytes:

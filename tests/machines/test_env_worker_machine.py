@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -16,6 +15,7 @@ from runtime.experience.brains import EnvId, Incarnation
 from runtime.messages import EnvGrant, HolderRestarted, PlayerLost, PolicyUpdate, ResetRequest, StartPlayer, Stopped
 from tests.support import builders_messages as make
 from tests.support.builders_messages import OTHER_RUN, RUN, WALKER, assignment, brain, env_grant, policy, reset_request
+from tests.support.player_model import Player
 
 ENVS = (0, 1)
 NAMES = (WALKER, "Late")
@@ -23,25 +23,6 @@ NAMES = (WALKER, "Late")
 envs = st.sampled_from((*ENVS, 7))
 shifts = st.sampled_from((0, 0, 0, 0, -1, 1))
 versions = st.integers(0, 4)
-
-
-@dataclass
-class Player:
-    """The model of one environment: its incarnation, whether an exchange is in flight, and what it may still do."""
-
-    incarnation: int = 0
-    in_flight: str = "open"
-    is_lost_told: bool = False
-    reset_id: int = -1
-    newest_reset: int = -1
-    taken: int = 0
-    until: int = 0
-    acted: dict[str, int] = field(default_factory=dict)
-    open_steps: int = 0
-    agents: int = 0
-    more_at: int = 0
-    arrived: int = 0
-    own: int = 0
 
 
 class EnvWorkerMachine(RuleBasedStateMachine):

@@ -113,10 +113,14 @@ def test_an_order_is_a_template_from_its_second_coming_on() -> None:
     assert np.asarray(told["B"].discrete).tolist() == [[1], [2]]
 
 
-def test_orders_that_never_look_alike_are_not_learnt_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_orders_that_never_look_alike_are_not_learnt_again_and_again() -> None:
     made: list[bytes] = []
-    monkeypatch.setattr("fakeunity.orders.OrderTemplate", lambda message, _parsed: made.append(message))
-    like = LikeOrders()
+
+    def make(message: bytes, parsed: pb.UnityMessageProto) -> OrderTemplate:
+        made.append(message)
+        return OrderTemplate(message, parsed)
+
+    like = LikeOrders(make)
     for number in range(40):
         order = order_of(1, value=1.0 + number)
         like.learn(written(order), order)
