@@ -55,6 +55,9 @@ def admit(state: ControllerState, block: StepBlock) -> Decision:
         # It was written off with its whole grant unreported; what it says now is known.
         known = min(block.agent_steps, state.counters.unreported_max)
         state = replace(state, counters=state.counters.leave_unreported(-known))
+        key = block.env_id, block.incarnation
+        if key in state.bounded:
+            state = replace(state, bounded={**state.bounded, key: max(0, state.bounded[key] - known)})
         verdict = verdict if block.env_id in state.cuts and not is_saved else "stale"
     seen = seen_block(record, block)
     state = replace(

@@ -211,8 +211,10 @@ def _successor(
 ) -> tuple[ControllerState, EnvRecord]:
     """The record once its incarnation in `message` is known; of a newer one nothing has been told yet."""
     if message.incarnation > record.incarnation and record.state not in {"launching", "lost"}:
-        # The news of the loss before is still under way, by another road, and will be too late to be counted exactly.
-        state = _lose(state, record, unreported_bound(record, state.agents_max))
+        # The news of the loss before is still under way, by another road; until it comes, its numbers are bounded.
+        bound = unreported_bound(record, state.agents_max)
+        state = _lose(state, record, bound)
+        state = replace(state, bounded={**state.bounded, (record.env_id, record.incarnation): bound})
     return state, seen_incarnation(state.envs[record.env_id], message.incarnation, message.worker)
 
 
@@ -278,7 +280,7 @@ def _steps_taken(state: ControllerState, message: StepsTaken) -> Decision:
 def _player_lost(state: ControllerState, message: PlayerLost) -> Decision:
     record = state.envs.get(message.env_id)
     if record is None or message.incarnation < record.incarnation:
-        return _stale(state, message)
+        return _lost_before(state, message)
     asked: Effects = ()
     if state.ending is not None and message.worker not in state.workers:
         # It was not known when the others were asked.
@@ -289,6 +291,16 @@ def _player_lost(state: ControllerState, message: PlayerLost) -> Decision:
     state = _lose(state, record, message.unreported_steps)
     state, effects = go_on_collecting(state)
     return state, (PushStatus(), *asked, *effects)
+
+
+def _lost_before(state: ControllerState, message: PlayerLost) -> Decision:
+    """News of a loss that its successor has overtaken: what was bounded is known now, as all its blocks came before."""
+    key = message.env_id, message.incarnation
+    if key not in state.bounded:
+        return _stale(state, message)
+    more = max(message.unreported_steps - state.bounded[key], -state.counters.unreported_max)
+    bounded = {each: bound for each, bound in state.bounded.items() if each != key}
+    return replace(state, counters=state.counters.leave_unreported(more), bounded=bounded), (PushStatus(),)
 
 
 def _player_restarted(state: ControllerState, message: StartPlayer) -> Decision:

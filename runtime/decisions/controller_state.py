@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from runtime.decisions.ledger import Counters, EnvRecord
-from runtime.experience.brains import EnvId
+from runtime.experience.brains import EnvId, Incarnation
 from runtime.experience.columns import StepBlock
 from runtime.experience.lessons import LessonPlan, LessonState
 from runtime.experience.parameters import ParameterValue
@@ -83,6 +83,7 @@ class ControllerState:
     holder_failed_at: newest PolicyHolder that was lost. agents_max: most agents ever seen waiting in one environment.
     is_save_failing: the newest save failed, which was said. seen_before: env steps when behaviors of a resumed run last
     had an agent. next_save: agent steps of the next checkpoint, by behavior.
+    bounded: by environment and incarnation, what counts as unreported until the news of its loss comes.
     riding: EnvWorkers whose newest grant went with a policy, and how many periods of the status ago.
     lessons: where the curricula are; resampled: how often parameters were drawn anew. parameters_id: how often lessons
     changed in this process. is_reset_due: all players are reset before they go on. is_unknown_told: it was said that
@@ -97,6 +98,7 @@ class ControllerState:
     counters: Counters = Counters()
     round_blocks: Mapping[EnvId, tuple[StepBlock, ...]] = field(default_factory=dict)
     cuts: frozenset[EnvId] = frozenset()
+    bounded: Mapping[tuple[EnvId, Incarnation], int] = field(default_factory=dict)
     accepting: int = 0
     updating: tuple[str, ...] = ()
     is_saving: bool = False

@@ -137,7 +137,7 @@ def test_a_loss_before_the_player_ever_connected_is_known_with_its_worker() -> N
     assert (bench.env().state, bench.env().worker, bench.env().incarnation) == ("lost", 3, 0)
 
 
-def test_a_successor_that_is_heard_of_first_writes_its_predecessor_off_with_its_whole_grant() -> None:
+def test_a_successor_that_is_heard_of_first_bounds_its_predecessor_by_its_whole_grant_until_the_news_comes() -> None:
     bench = Bench(2)
     bench.reset(0, agents=3)
     bench.reset(1, agents=3)
@@ -145,12 +145,14 @@ def test_a_successor_that_is_heard_of_first_writes_its_predecessor_off_with_its_
     bench.take(worker_ready(0, 1))
     assert bench.state.counters.unreported_max == 9
     assert bench.state.cuts == {0}
-    bench.take(player_lost(0, 0, unreported=3))
-    assert bench.state.counters.unreported_max == 9
     late = block(0, first=1, steps=1, agent_steps=2)
     bench.take(steps_taken(late), steps_taken(late))
     counters = bench.state.counters
     assert (counters.unreported_max, counters.lost) == (7, {"stale": 2})
+    assert bench.take(player_lost(0, 0, unreported=3)) == (PushStatus(),)
+    assert bench.state.counters.unreported_max == 3
+    assert bench.take(player_lost(0, 0, unreported=3)) == ()
+    assert bench.state.counters.unreported_max == 3
 
 
 def test_a_round_that_waited_for_a_predecessor_alone_ends_when_its_successor_is_heard_of() -> None:
