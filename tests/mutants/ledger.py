@@ -116,8 +116,15 @@ LEDGER = (
         "successor_hides_its_predecessor",
         "the loss of an incarnation whose successor is heard of first is not declared",
         "controller",
-        "state = _lose(state, record, unreported_bound(record, state.agents_max))",
+        "state = _lose(state, record, bound)",
         "state = _lose(state, record, 0)",
+    ),
+    mutant(
+        "overtaken_loss_forgotten",
+        "the news of a loss that its successor overtook ends the bound and counts nothing",
+        "controller",
+        "max(message.unreported_steps - state.bounded[key], -",
+        "max(-state.bounded[key], -",
     ),
     mutant(
         "player_unreported_forgotten",
