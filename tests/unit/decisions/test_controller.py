@@ -145,10 +145,9 @@ def test_a_successor_that_is_heard_of_first_bounds_its_predecessor_by_its_whole_
     bench.take(worker_ready(0, 1))
     assert bench.state.counters.unreported_max == 9
     assert bench.state.cuts == {0}
-    late = block(0, first=1, steps=1, agent_steps=2)
-    bench.take(steps_taken(late), steps_taken(late))
-    counters = bench.state.counters
-    assert (counters.unreported_max, counters.lost) == (7, {"stale": 2})
+    late = steps_taken(block(0, first=1, steps=1, agent_steps=2))
+    bench.take(late, late)
+    assert (bench.state.counters.unreported_max, bench.state.counters.lost) == (7, {"stale": 2})
     assert bench.take(player_lost(0, 0, unreported=3)) == (PushStatus(),)
     assert bench.state.counters.unreported_max == 3
     assert bench.take(player_lost(0, 0, unreported=3)) == ()
