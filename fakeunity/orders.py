@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from fakeunity.dialect import ActionLists
 from runtime.players.wire import communicator_pb2 as pb
 
-Bytes = NDArray[np.uint8]
 Places = NDArray[np.intp]
 
 LENGTHS_MAX = 16
@@ -41,14 +40,14 @@ class OrderTemplate:
         """parsed: the same message. Raises ValueError for one that is not written plainly, or has uneven rows."""
         if _written(parsed) != message:
             raise ValueError("written in another way than the library writes it")
-        self._blank = pb.UnityMessageProto.FromString(message)
-        behaviors = self._blank.unity_input.rl_input.agent_actions
+        blank = pb.UnityMessageProto.FromString(message)
+        behaviors = blank.unity_input.rl_input.agent_actions
         for name in behaviors:
             _fill(behaviors[name])
-        self._zeros = np.frombuffer(_written(self._blank), np.uint8)
-        if len(self._zeros) != len(message):
+        zeros = _written(blank)
+        if len(zeros) != len(message):
             raise ValueError("an index that takes more than one byte")
-        self._free = np.zeros(len(message), np.uint8)
+        free = np.zeros(len(message), np.uint8)
         self._tables: dict[str, tuple[Places, Places]] = {}
         for name in list(behaviors):
             rows = behaviors[name].value
@@ -56,11 +55,12 @@ class OrderTemplate:
             if len(widths) != 1:
                 raise ValueError("rows of different widths")
             ((floats, branches),) = widths
-            self._places(name, _FLOAT, deprecated=_MARK)
-            continuous = self._places(name, _FLOAT, continuous=_MARK).reshape(len(rows), 4 * floats)
-            discrete = self._places(name, _INDEX, index=1).reshape(len(rows), branches)
-            self._tables[name] = continuous, discrete
-        self._kept = ~self._free
+            continuous = _places(zeros, blank, name, continuous=_MARK)
+            discrete = _places(zeros, blank, name, index=1)
+            free[_places(zeros, blank, name, deprecated=_MARK)] = free[continuous] = _FLOAT
+            free[discrete] = _INDEX
+            self._tables[name] = continuous.reshape(len(rows), 4 * floats), discrete.reshape(len(rows), branches)
+        self._kept = ~free
         self._fixed = (np.frombuffer(message, np.uint8) & self._kept).tobytes()
 
     def read(self, message: bytes) -> Mapping[str, ActionLists] | None:
@@ -72,17 +72,6 @@ class OrderTemplate:
             name: ActionLists(raw.take(continuous).view("<f4"), raw.take(discrete))
             for name, (continuous, discrete) in self._tables.items()
         }
-
-    def _places(
-        self, name: str, bits: np.uint8, *, deprecated: float = 0.0, continuous: float = 0.0, index: int = 0
-    ) -> Places:
-        """Where the bytes change when these stand in a behavior's rows. Notes which of their bits may."""
-        actions = self._blank.unity_input.rl_input.agent_actions[name]
-        _fill(actions, deprecated=deprecated, continuous=continuous, index=index)
-        places = np.flatnonzero(np.frombuffer(_written(self._blank), np.uint8) != self._zeros)
-        _fill(actions)
-        self._free[places] = bits
-        return places
 
 
 @dataclass(slots=True)
@@ -124,6 +113,23 @@ class LikeOrders:
 
 def _written(message: pb.UnityMessageProto) -> bytes:
     return message.SerializeToString(deterministic=True)
+
+
+def _places(
+    zeros: bytes,
+    blank: pb.UnityMessageProto,
+    name: str,
+    *,
+    deprecated: float = 0.0,
+    continuous: float = 0.0,
+    index: int = 0,
+) -> Places:
+    """Where the bytes of an order of zeros change when these stand in a behavior's rows. blank: the order itself."""
+    actions = blank.unity_input.rl_input.agent_actions[name]
+    _fill(actions, deprecated=deprecated, continuous=continuous, index=index)
+    marked = _written(blank)
+    _fill(actions)
+    return np.flatnonzero(np.frombuffer(marked, np.uint8) != np.frombuffer(zeros, np.uint8))
 
 
 def _fill(

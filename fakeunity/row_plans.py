@@ -19,6 +19,7 @@ from fakeunity.rows import Floats, Rows
 Places = NDArray[np.intp]
 Key = tuple[bytes, ...]
 Kept = TypeVar("Kept")
+_NOWHERE: Places = np.zeros(0, np.intp)
 
 PLANS_MAX = 64
 KEYS_MAX = 256
@@ -40,12 +41,12 @@ class _Plan:
         self._written = np.frombuffer(written, np.uint8)
         self._columns = columns
         self._rewarded = _where(rows.rewards) if len(places["rewards"]) else None
+        group = places.get("group_rewards", _NOWHERE)
         self._group_rewarded: Places | slice | None = None
-        if rows.group_rewards is not None and len(places["group_rewards"]):
+        if rows.group_rewards is not None and len(group):
             self._group_rewarded = _where(rows.group_rewards)
-        seen = [places[column] for column in columns]
-        self._floats = np.concatenate([places["rewards"], *seen, places["group_rewards"]])
-        self._mask = places["mask"] if len(places["mask"]) else None
+        self._floats = np.concatenate([places["rewards"], *(places[column] for column in columns), group])
+        self._mask = places.get("mask")
 
     def write(self, rows: Rows) -> bytes:
         """The bytes of other rows to which the plan belongs."""
@@ -95,11 +96,7 @@ class RowPlans:
             group_rewards=None if rows.group_rewards is None else _marked(rows.group_rewards, _ONE),
             mask=None if rows.mask is None else np.zeros_like(rows.mask),
         )
-        others: dict[str | int, Rows] = {
-            "rewards": replace(blank, rewards=_marked(rows.rewards, _OTHER)),
-            "group_rewards": blank,
-            "mask": blank,
-        }
+        others: dict[str | int, Rows] = {"rewards": replace(blank, rewards=_marked(rows.rewards, _OTHER))}
         if rows.group_rewards is not None:
             others["group_rewards"] = replace(blank, group_rewards=_marked(rows.group_rewards, _OTHER))
         if rows.mask is not None:
