@@ -204,13 +204,14 @@ class PolicyUpdate:
 class PolicyRequest:
     """anyone -> PolicyHolder: send me this version or a newer one, and all that follow. version 0: whatever is there.
 
-    worker: number of the EnvWorker that asks, -1 for anybody else.
+    worker: number of the EnvWorker that asks, -1 for anybody else. only_acts: nobody there asks for values.
     """
 
     run: str
     behavior: str
     version: int
     worker: int = -1
+    only_acts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ import numpy as np
 
 from runtime.errors import InternalError, ShapeError
 from runtime.experience.brains import BrainParameters, Floats
-from runtime.protobuf_bytes import fields
+from runtime.graph_pieces import acting_piece
 
 # onnxruntime ships no types: sessions are Any. It is imported when the first graph is loaded (0.2 s).
 Session = Any
@@ -28,9 +28,6 @@ Session = Any
 OPTIMISED_FROM_BYTES = 1 << 19
 """From here on, and with convolutions, optimising a graph pays. A smaller one runs as fast as it was written, and
 optimising it takes longer than all its runs save until the next version comes."""
-
-GRAPH_FIELD = 7
-"""Number of ModelProto.graph."""
 
 _CONSTANTS = ("log_std", "sequence_length")
 _OUTPUT_RANKS = {"mean": 2, "log_std": 1, "logits": 2, "value": 2, "memory": 2, "sequence_length": 1}
@@ -163,19 +160,6 @@ def _probe(shape: GraphShape, rows: int) -> dict[str, Floats]:
     if shape.memory_size:
         sizes[_MEMORY_IN] = (shape.memory_size,)
     return {name: (3 * rng.standard_normal((rows, *each))).astype(np.float32) for name, each in sizes.items()}
-
-
-def acting_piece(body: bytes) -> bytes:
-    """A model without all but the first piece of its graph; `body` itself where it has but one, or cannot be read."""
-    start, kept, has_graph = 0, list[bytes](), False
-    try:
-        for number, _, (_, end) in fields(body, (0, len(body))):
-            if number != GRAPH_FIELD or not has_graph:
-                kept.append(body[start:end])
-            start, has_graph = end, has_graph or number == GRAPH_FIELD
-    except ValueError:
-        return body
-    return b"".join(kept)
 
 
 def _open_session(body: bytes, name: str) -> Session:

@@ -1,17 +1,20 @@
 """What the PolicyHolder decides: keep the newest policy of each behavior, send it to whoever acts, answer requests.
 
 Versions of a behavior only rise; an older one that comes late is dropped and counted. Who has asked once is a
-subscriber and gets every later version; an EnvWorker that was started again replaces its predecessor.
+subscriber and gets every later version; an EnvWorker that was started again replaces its predecessor. Who only acts
+gets what acts: of most graphs that is half.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from runtime.decisions.effects import InstallPolicy, Reply
 from runtime.decisions.frozen import replace
 from runtime.errors import ActorProtocolError
+from runtime.graph_pieces import acting_piece
 from runtime.messages import ActionReply, ActionRequest, PolicyRequest, PolicyUpdate, StopRequest
 
 Effects = tuple[object, ...]
@@ -36,13 +39,21 @@ class From:
     message: object
 
 
+class Subscriber(NamedTuple):
+    """Who gets every version. worker: its number, or -1; only_acts: it needs no values."""
+
+    worker: int
+    address: object
+    only_acts: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HolderState:
-    """Newest policies by behavior; subscribers as (worker number or -1, address), oldest first."""
+    """Newest policies by behavior; subscribers, oldest first."""
 
     run: str
     policies: Mapping[str, PolicyUpdate] = field(default_factory=dict)
-    subscribers: tuple[tuple[int, object], ...] = ()
+    subscribers: tuple[Subscriber, ...] = ()
     dropped: int = 0
 
 
@@ -79,20 +90,31 @@ def _update(state: HolderState, message: PolicyUpdate) -> tuple[HolderState, Eff
     if known is not None and known.version >= message.version:
         return replace(state, dropped=state.dropped + 1), ()
     state = replace(state, policies={**state.policies, message.behavior: message})
-    fan_out = tuple(Reply(address, _for_worker(message, worker)) for worker, address in state.subscribers)
+    acts = _acting(message) if any(each.only_acts for each in state.subscribers) else message
+    fan_out = tuple(
+        Reply(each.address, _for_worker(acts if each.only_acts else message, each.worker)) for each in state.subscribers
+    )
     return state, (InstallPolicy(message), *fan_out)
 
 
 def _request(state: HolderState, message: PolicyRequest, sender: object) -> tuple[HolderState, Effects]:
     others = tuple(
-        each for each in state.subscribers if each[1] != sender and (message.worker < 0 or each[0] != message.worker)
+        each
+        for each in state.subscribers
+        if each.address != sender and (message.worker < 0 or each.worker != message.worker)
     )
-    subscribers = (*others, (message.worker, sender))[-SUBSCRIBERS_MAX:]
+    asks = Subscriber(message.worker, sender, message.only_acts)
+    subscribers = (*others, asks)[-SUBSCRIBERS_MAX:]
     state = replace(state, subscribers=subscribers)
     known = state.policies.get(message.behavior)
     if known is None or known.version < message.version:
         return state, ()
-    return state, (Reply(sender, _for_worker(known, message.worker)),)
+    return state, (Reply(sender, _for_worker(_acting(known) if asks.only_acts else known, asks.worker)),)
+
+
+def _acting(update: PolicyUpdate) -> PolicyUpdate:
+    """The update without what only values need."""
+    return replace(update, body=acting_piece(update.body)) if update.kind == "onnx" else update
 
 
 def _for_worker(update: PolicyUpdate, worker: int) -> PolicyUpdate:

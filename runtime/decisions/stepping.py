@@ -169,7 +169,9 @@ def _ask_for(state: WorkerState, names: tuple[str, ...], now_s: float) -> tuple[
 
 
 def _request(state: WorkerState, name: str, version: int) -> PolicyRequest:
-    return PolicyRequest(run=state.start.run, behavior=name, version=version, worker=state.start.worker)
+    start = state.start
+    only_acts = start.carries == "columns"  # the learner judges what it is sent; steps of 2019 come with values
+    return PolicyRequest(run=start.run, behavior=name, version=version, worker=start.worker, only_acts=only_acts)
 
 
 def send_gathered(state: WorkerState) -> tuple[WorkerState, Effects]:

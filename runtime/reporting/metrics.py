@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from runtime.reporting.spells import Say, Spells
 
@@ -32,6 +32,13 @@ class _Update:
 
     experiences: int
     collection_s: float
+
+
+class MetricsLine(NamedTuple):
+    """What is to be written of one finished update, in the order of COLUMNS."""
+
+    behavior: str
+    row: tuple[str, ...]
 
 
 class UpdateMetrics:
@@ -61,14 +68,18 @@ class UpdateMetrics:
         since_s = self._since_s.get(behavior, self._started_s)
         self._updates[behavior] = _Update(experiences, now_s - since_s)
 
-    def finish_update(self, behavior: str, *, update_s: float, mean_return: float | None, now_s: float) -> None:
-        """Write the line of the update that began last. update_s: of computing. mean_return: None leaves it empty."""
+    def finish_update(self, behavior: str, *, update_s: float, mean_return: float | None, now_s: float) -> MetricsLine:
+        """The line of the update that began last. update_s: of computing. mean_return: None leaves it empty."""
         update = self._updates.pop(behavior)
         self._since_s[behavior] = now_s
         assert self._started_s is not None
         times = (update_s, now_s - self._started_s, update.collection_s)
         mean = "" if mean_return is None else f"{mean_return:.6g}"
-        row = (behavior, *(f"{each:.3f}" for each in times), str(update.experiences), mean)
+        return MetricsLine(behavior, (behavior, *(f"{each:.3f}" for each in times), str(update.experiences), mean))
+
+    def write(self, line: MetricsLine) -> None:
+        """Append a line to the file of its behavior; apart from finishing, since players wait for what was learned."""
+        behavior, row = line
         try:
             _append(self._path_for(behavior), row)
         except OSError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -16,16 +18,18 @@ names = st.sampled_from(("A", "B"))
 addresses = st.sampled_from(("a", "b", "c"))
 workers = st.integers(-1, 1)
 versions = st.integers(0, 5)
+# ModelProto.graph in two pieces, and the first of them.
+WHOLE, ACTS = b"\x3a\x02ab\x3a\x01c", b"\x3a\x02ab"
 
 
 class PolicyHolderMachine(RuleBasedStateMachine):
-    """`newest` by behavior, `subscribers` as (worker, address) and `dropped` are the model."""
+    """`newest` by behavior, `subscribers` as (worker, address, only_acts) and `dropped` are the model."""
 
     def __init__(self) -> None:
         super().__init__()
         self.core = PolicyHolderCore(RUN)
         self.newest: dict[str, int] = {}
-        self.subscribers: list[tuple[int, str]] = []
+        self.subscribers: list[tuple[int, str, bool]] = []
         self.got: dict[tuple[str, str], int] = {}
         self.dropped = 0
 
@@ -39,6 +43,8 @@ class PolicyHolderMachine(RuleBasedStateMachine):
             if isinstance(effect, Reply) and isinstance(effect.message, PolicyUpdate):
                 update, key = effect.message, (str(effect.to), effect.message.behavior)
                 assert update.version >= self.got.get(key, 0)
+                only_acts = {address: acts for _, address, acts in self.subscribers}[str(effect.to)]
+                assert update.body == (ACTS if only_acts else WHOLE)
                 self.got[key] = update.version
                 sent.append((effect.to, update.version))
         return sent
@@ -46,20 +52,22 @@ class PolicyHolderMachine(RuleBasedStateMachine):
     @rule(name=names, version=versions)
     def a_version_is_published(self, name: str, version: int) -> None:
         is_new = version > self.newest.get(name, -1)
-        effects = self.take(policy(version, name))
+        update = replace(policy(version, name), body=WHOLE)
+        effects = self.take(update)
         if is_new:
             self.newest[name] = version
-            assert effects[0] == InstallPolicy(policy(version, name))
-            assert self.note(effects) == [(address, version) for _, address in self.subscribers]
+            assert effects[0] == InstallPolicy(update)
+            assert self.note(effects) == [(address, version) for _, address, _ in self.subscribers]
         else:
             self.dropped += 1
             assert effects == ()
 
-    @rule(name=names, version=versions, worker=workers, sender=addresses)
-    def somebody_asks(self, name: str, version: int, worker: int, sender: str) -> None:
+    @rule(name=names, version=versions, worker=workers, sender=addresses, only_acts=st.booleans())
+    def somebody_asks(self, name: str, version: int, worker: int, sender: str, *, only_acts: bool) -> None:
         replaced = [each for each in self.subscribers if each[1] == sender or (worker >= 0 and each[0] == worker)]
-        self.subscribers = [each for each in self.subscribers if each not in replaced] + [(worker, sender)]
-        request = PolicyRequest(run=RUN, behavior=name, version=version, worker=worker)
+        self.subscribers = [each for each in self.subscribers if each not in replaced]
+        self.subscribers.append((worker, sender, only_acts))
+        request = PolicyRequest(run=RUN, behavior=name, version=version, worker=worker, only_acts=only_acts)
         sent = self.note(self.take(request, sender))
         newest = self.newest.get(name, -1)
         assert sent == ([(sender, newest)] if newest >= version else [])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal
+
 from runtime.decisions.effects import PlayerClosed, PlayerConnected, PlayerFailed, PlayerReplied, PlayerStepped
 from runtime.decisions.env_worker import EnvWorkerCore
 from runtime.decisions.env_worker_state import Phase, Slot
@@ -42,9 +45,11 @@ def closed(env_id: int = 0, incarnation: int = 0) -> PlayerClosed:
 class WorkerBench:
     """A worker whose players are where a test wants them."""
 
-    def __init__(self, environments: int = 1, *, block_steps_max: int = 10) -> None:
+    def __init__(
+        self, environments: int = 1, *, block_steps_max: int = 10, carries: Literal["columns", "step_infos"] = "columns"
+    ) -> None:
         start = start_worker((assignment(each) for each in range(environments)), block_steps_max=block_steps_max)
-        self.core = EnvWorkerCore(start, pid=11)
+        self.core = EnvWorkerCore(replace(start, carries=carries), pid=11)
         self.begun = self.core.begin()
 
     def take(self, *messages: object, now_s: float = 0.0) -> tuple[object, ...]:

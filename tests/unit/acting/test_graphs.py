@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from runtime.acting.graphs import ActingGraph, acting_piece
+from runtime.acting.graphs import ActingGraph
 from runtime.errors import InternalError, ShapeError
 from runtime.experience.brains import ActionSpec, BrainName, BrainParameters, ObservationSpec
+from runtime.graph_pieces import acting_piece
 from tests.support.graphs import GraphWriter, acting_graph, serialize
 from tests.support.strategies_experience import brain_parameters
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from runtime.decisions.effects import InstallPolicy, Reply
 from runtime.decisions.policy_holder import SUBSCRIBERS_MAX, Choose, From, PolicyHolderCore
 from runtime.errors import ActorProtocolError
 from runtime.experience.brains import BrainInfo, empty_rows
-from runtime.messages import ActionReply, ActionRequest, PolicyRequest
+from runtime.messages import ActionReply, ActionRequest, PolicyRequest, PolicyUpdate
 from tests.support.builders_messages import OTHER_RUN, RUN, WALKER, brain, policy, stop_request, worker_ready
 
 
 def request(version: int = 0, *, worker: int = -1, behavior: str = WALKER) -> PolicyRequest:
     return PolicyRequest(run=RUN, behavior=behavior, version=version, worker=worker)
+
+
+def bodies(effects: tuple[object, ...]) -> list[bytes]:
+    messages = [each.message for each in effects if isinstance(each, Reply)]
+    return [each.body for each in messages if isinstance(each, PolicyUpdate)]
 
 
 def action_request(behavior: str = WALKER) -> ActionRequest:
@@ -61,7 +68,21 @@ def test_a_worker_that_was_started_again_replaces_its_predecessor() -> None:
     core.handle(From("old", request(worker=0)), 0.0)
     core.handle(From("other", request(worker=1)), 0.0)
     core.handle(From("new", request(worker=0)), 0.0)
-    assert core.state.subscribers == ((1, "other"), (0, "new"))
+    assert core.state.subscribers == ((1, "other", False), (0, "new", False))
+
+
+def test_who_only_acts_gets_what_acts() -> None:
+    update = replace(policy(3), body=b"\x3a\x02ab\x3a\x01c")
+    core = holder(update)
+    first = core.handle(From("acts", replace(request(worker=0), only_acts=True)), 0.0)
+    other = core.handle(From("judges", request(worker=1)), 0.0)
+    later = core.handle(From("controller", replace(update, version=4)), 0.0)
+    assert bodies(first + other) == bodies(later) == [b"\x3a\x02ab", update.body]
+
+
+def test_a_policy_written_by_hand_is_passed_on_whole() -> None:
+    update = replace(policy(3), kind="policy", body=b"\x3a\x02ab\x3a\x01c")
+    assert bodies(holder(update).handle(From("acts", replace(request(), only_acts=True)), 0.0)) == [update.body]
 
 
 def test_the_newest_subscribers_stay_when_there_are_too_many() -> None:
@@ -69,8 +90,8 @@ def test_the_newest_subscribers_stay_when_there_are_too_many() -> None:
     for number in range(SUBSCRIBERS_MAX + 3):
         core.handle(From(number, request()), 0.0)
     assert len(core.state.subscribers) == SUBSCRIBERS_MAX
-    assert core.state.subscribers[-1] == (-1, SUBSCRIBERS_MAX + 2)
-    assert core.state.subscribers[0] == (-1, 3)
+    assert core.state.subscribers[-1] == (-1, SUBSCRIBERS_MAX + 2, False)
+    assert core.state.subscribers[0] == (-1, 3, False)
 
 
 def test_actions_are_chosen_with_the_version_that_is_there() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
@@ -248,6 +249,13 @@ def test_a_new_holder_is_asked_for_all_that_was_granted_and_gets_time_of_its_own
     assert [(each.behavior, each.version) for each in sent(effects, PolicyRequest, HOLDER)] == [("A", 1), (WALKER, 2)]
     assert not sent(bench.take(TimerFired(("policy", WALKER)), now_s=8.9), PolicyOverdue)
     assert sent(bench.take(TimerFired(("policy", WALKER)), now_s=9.0), PolicyOverdue)
+
+
+@pytest.mark.parametrize("carries", ["columns", "step_infos"])
+def test_values_come_with_the_policy_where_steps_carry_them(carries: Literal["columns", "step_infos"]) -> None:
+    bench = Bench(carries=carries).ready()
+    (asked,) = sent(bench.take(step_grant(env_grant())), PolicyRequest, HOLDER)
+    assert asked.only_acts is (carries == "columns")
 
 
 def test_a_timer_for_a_policy_that_has_come_is_dropped_and_counted() -> None:

@@ -13,7 +13,7 @@ def metrics(folder: Path, warnings: list[str]) -> UpdateMetrics:
 
 def update(ours: UpdateMetrics, *, begins_s: float, experiences: int = 64, mean: float | None = 0.25) -> None:
     ours.begin_update("Basic", experiences, begins_s)
-    ours.finish_update("Basic", update_s=0.5, mean_return=mean, now_s=begins_s + 1.0)
+    ours.write(ours.finish_update("Basic", update_s=0.5, mean_return=mean, now_s=begins_s + 1.0))
 
 
 def rows(folder: Path) -> list[list[str]]:
@@ -39,7 +39,7 @@ def test_behaviors_collect_beside_each_other(tmp_path: Path) -> None:
     ours.start(0.0)
     ours.begin_update("Other", 7, 5.0)
     update(ours, begins_s=6.0)
-    ours.finish_update("Other", update_s=0.1, mean_return=0.0, now_s=9.0)
+    ours.write(ours.finish_update("Other", update_s=0.1, mean_return=0.0, now_s=9.0))
     assert rows(tmp_path)[1] == ["Basic", "0.500", "7.000", "6.000", "64", "0.25"]
     assert (tmp_path / "Other.csv").read_text().splitlines()[1] == "Other,0.100,9.000,5.000,7,0"
 
@@ -73,5 +73,5 @@ def test_a_name_with_a_comma_or_half_a_surrogate_pair_stays_one_cell(tmp_path: P
     ours = UpdateMetrics(lambda _: tmp_path / "Basic.csv", warnings.append)
     name = 'a,"b"\ud800'
     ours.begin_update(name, 1, 0.0)
-    ours.finish_update(name, update_s=0.0, mean_return=1.0, now_s=1.0)
+    ours.write(ours.finish_update(name, update_s=0.0, mean_return=1.0, now_s=1.0))
     assert rows(tmp_path)[1][0] == 'a,"b"\\ud800'

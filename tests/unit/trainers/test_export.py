@@ -11,8 +11,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.acting.graphs import acting_piece
 from runtime.experience.brains import Floats
+from runtime.graph_pieces import acting_piece
 from tests.support.experience_streams import small_brain, small_learner, small_settings, walkers
 from trainers.export import acting_graph, unity_graph
 from trainers.networks import NetworkShape
