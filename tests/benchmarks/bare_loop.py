@@ -1,7 +1,8 @@
 """The bare exchange loop: a gRPC server that answers every exchange at once with the same actions, and nothing else.
 
-`python -m tests.benchmarks.bare_loop SCENE AGENTS SECONDS PORT...` serves each port, waits until every player steps,
-says `stepping`, counts exchanges for so many seconds, prints {"exchanges": n, "seconds": s} and leaves.
+`python -m tests.benchmarks.bare_loop SCENE AGENTS ACTION SECONDS PORT...` serves each port, waits until every player
+steps, says `stepping`, counts exchanges for so many seconds, prints {"exchanges": n, "seconds": s} and leaves. Every
+agent is sent the index ACTION on every branch.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ def introduction_answer() -> bytes:
     return encode_answer(pb.UnityRLInitializationOutputProto(), seed=1)
 
 
-def constant_step(scene: str, agents: int) -> bytes:
-    """A STEP with action 0 for every agent."""
+def constant_step(scene: str, agents: int, action: int) -> bytes:
+    """A STEP with this action for every agent."""
     spec = behavior_of(scene)
-    rows = Actions(np.zeros((agents, spec.continuous), np.float32), np.zeros((agents, len(spec.branches)), np.int32))
+    discrete = np.full((agents, len(spec.branches)), action, np.int32)
+    rows = Actions(np.zeros((agents, spec.continuous), np.float32), discrete)
     return encode_step({spec.name: rows})
 
 
@@ -68,9 +70,9 @@ class Bare:
         return self._step
 
 
-async def measure(scene: str, agents: int, seconds: float, ports: Sequence[int]) -> Mapping[str, float]:
+async def measure(step: bytes, seconds: float, ports: Sequence[int]) -> Mapping[str, float]:
     """Exchanges, the seconds that they took, and those that this process spent on a core."""
-    bare = Bare(constant_step(scene, agents), len(ports))
+    bare = Bare(step, len(ports))
     service, method = EXCHANGE_PATH.strip("/").split("/")
     handler = grpc.method_handlers_generic_handler(
         service, {method: grpc.unary_unary_rpc_method_handler(bare.exchange)}
@@ -98,6 +100,7 @@ async def measure(scene: str, agents: int, seconds: float, ports: Sequence[int])
 
 
 if __name__ == "__main__":
-    what, how_many, how_long, *where = sys.argv[1:]
-    counts = asyncio.run(measure(what, int(how_many), float(how_long), [int(port) for port in where]))
+    what, how_many, which, how_long, *where = sys.argv[1:]
+    order = constant_step(what, int(how_many), int(which))
+    counts = asyncio.run(measure(order, float(how_long), [int(port) for port in where]))
     sys.stdout.write(json.dumps(counts) + "\n")

@@ -21,20 +21,30 @@ from tests.support.ports import free_port
 
 RATE = "agent steps/s"
 BARE_S = 6.0
+WALK = 2
+"""The action with which agents of `basic` end an episode every 7 steps, as trained ones do; with 0 they stand still."""
+BARE_WALK = "bare loop, trained walk"
 SMALL_CNN: dict[str, Any] = {  # YAML
     "hyperparameters": {"batch_size": 64, "buffer_size": 640, "learning_rate": 3e-4},
     "network_settings": {"hidden_units": 64, "num_layers": 1, "vis_encode_type": "simple"},
 }
 
 
-def bare(scene: str, envs: int, agents: int) -> Figures:
-    """Exchanges and agent steps per second of the bare loop with such players."""
+def bare(scene: str, envs: int, agents: int, *, action: int = 0) -> Figures:
+    """Exchanges and agent steps per second of the bare loop with such players; action: what all agents always do."""
     first = free_port(envs)
     ports = [str(port) for port in range(first, first + envs)]
     with ExitStack() as stack:
         server = stack.enter_context(
             subprocess.Popen(
-                [sys.executable, "-m", "tests.benchmarks.bare_loop", scene, str(agents), str(BARE_S), *ports],
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.benchmarks.bare_loop",
+                    scene,
+                    *map(str, (agents, action, BARE_S)),
+                    *ports,
+                ],
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -99,6 +109,7 @@ def _basic(envs: int, agents: int, steps: int, peer_steps: int) -> Case:
     work = Work(scene="basic", envs=envs, agents=agents, max_steps=steps, summary_freq=steps // 20)
     sides = [
         Side("bare loop", lambda _folder: bare("basic", envs, agents)),
+        Side(BARE_WALK, lambda _folder: bare("basic", envs, agents, action=WALK)),
         Side("ours, sync", lambda folder: ours(work, folder)),
         Side("ours, async", lambda folder: ours(work, folder, "--collection", "async")),
     ]

@@ -23,7 +23,7 @@ def alone(scene: str, agents: int) -> Figures:
     player = open_player(from_options(scene, [("agents", str(agents))], None), env_id=0, incarnation=0)
     for answer in (None, introduction_answer(), encode_reset()):
         player.exchange(answer)
-    step = constant_step(scene, agents)
+    step = constant_step(scene, agents, 0)
     for _ in range(WARM):
         player.exchange(step)
     began = time.process_time()
