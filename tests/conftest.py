@@ -4,6 +4,7 @@ import functools
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 from collections.abc import Generator
 from pathlib import Path
@@ -17,6 +18,9 @@ ROOT = Path(__file__).parents[1]
 FOLDER_MARKERS = ("actors", "integration", "docs")
 LEFT_PROCESS_GRACE_S = 10.0
 SESSION = mark_session()
+# A shell has what it runs in the background ignore Ctrl-C, and whatever that starts as well: here it is to be tested.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 LEFT_KEY = pytest.StashKey[tuple[str, ...]]()
 
 # No deadline per example: cores are shared, and a slow machine is not a wrong result.
