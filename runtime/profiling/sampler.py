@@ -12,9 +12,13 @@ import os
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain, islice, repeat
+from operator import itemgetter
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Any
 
 import psutil
 
@@ -96,20 +100,34 @@ class Sampler:
         me = threading.get_ident()
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         self._looks += 1
-        for ident, frame in sys._current_frames().items():  # noqa: SLF001 - documented, for exactly this
-            if ident != me:
-                self._seen[names.get(ident, "foreign thread"), self._stack(frame)] += 1
+        for ident in sys._current_frames():  # noqa: SLF001 - documented, for exactly this
+            if ident != me and (frames := frames_of(ident)):
+                self._seen[names.get(ident, "foreign thread"), self._stack(frames)] += 1
 
-    def _stack(self, frame: FrameType | None) -> Stack:
+    def _stack(self, frames: Iterable[FrameType]) -> Stack:
         found: list[str] = []
-        while frame is not None and len(found) < DEPTH_MAX:
+        for frame in frames:
             code = frame.f_code
             name = self._names.get(code)
             if name is None:
                 name = self._names[code] = f"{frame.f_globals.get('__name__', '?')}:{code.co_qualname}"
             found.append(name)
-            frame = frame.f_back
         return tuple(reversed(found))
+
+
+def frames_of(ident: int) -> Sequence[FrameType]:
+    """The frames of a thread, the innermost first, DEPTH_MAX of them at most; none of one that has ended.
+
+    Taken in one call into C, so that no thread runs meanwhile. Between two lines of Python it could go on, and what
+    CPython 3.11 takes for the caller of a frame that it has left may be anything (a dict has been seen).
+    """
+    found: deque[Any] = deque()
+    latest = map(itemgetter(ident), iter(sys._current_frames, None))  # noqa: SLF001 - as above
+    callers = accumulate(chain(islice(latest, 1), repeat("f_back", DEPTH_MAX)), getattr)
+    # It ends with what has no caller, at the latest with None.
+    with contextlib.suppress(KeyError, AttributeError):
+        found.extend(callers)
+    return [each for each in found if each is not None][:DEPTH_MAX]
 
 
 def _cpu_seconds_of_threads() -> dict[str, float]:

@@ -105,9 +105,14 @@ def config(folder: Path, *behaviors: str, name: str = "tiny.yaml", more: str = "
 
 
 def journals(folder: Path) -> list[list[dict[str, Any]]]:  # JSON
-    """What each player wrote of itself, one list of lines per player: a handshake begins a new one."""
+    """What each player wrote of itself, one list of lines per player: a handshake begins a new one.
+
+    By environment, and in each who ended first: numbers of processes, by which files are named, begin again some day.
+    """
     players: list[list[dict[str, Any]]] = []
-    for path in sorted(folder.glob("*.jsonl")):
+    for path in sorted(
+        folder.glob("*.jsonl"), key=lambda path: (int(path.name.split("-")[0]), path.stat().st_mtime_ns)
+    ):
         for line in map(json.loads, path.read_text().splitlines()):
             if line["command"] == "HANDSHAKE":
                 players.append([])

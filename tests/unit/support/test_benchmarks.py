@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.benchmarks.__main__ import added, document
+from tests.benchmarks.collection import BARE_WALK
 from tests.benchmarks.measure import Case, Figures, NotMeasuredError, Results, Side, run_all
 from tests.benchmarks.page import page
 from tests.benchmarks.runs import Progress, Work
@@ -71,6 +72,9 @@ def test_a_page_tells_figures_goals_and_what_was_not_measured() -> None:
     assert "| 4x8: ours, async / bare loop | at least 0.6 | not measured |  |" in text
     assert "- collection 1x1, mlagents-learn: not installed" in text
     assert "| cores | 2 |" in text
+    assert BARE_WALK not in text
+    results.values["collection", "1x1", BARE_WALK, "agent steps/s"] = [900.0, 900.0, 900.0]
+    assert f"`{BARE_WALK}` they walk as trained ones do" in page(json.loads(json.dumps(document(results, {}))))
 
 
 def test_what_is_measured_again_replaces_what_was_measured_before() -> None:
