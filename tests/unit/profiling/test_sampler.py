@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 
 from runtime.profiling.sampler import DEPTH_MAX, frames_of
@@ -60,12 +60,13 @@ def test_of_a_deep_recursion_the_innermost_frames_are_kept() -> None:
 
 
 def test_coroutines_that_come_and_go_have_frames_and_nothing_else() -> None:
-    async def leaf() -> None:
-        await asyncio.sleep(0)
+    class Leaf:
+        def __await__(self) -> Generator[None]:
+            yield
 
     async def branch(leave: threading.Event) -> None:
         while not leave.is_set():
-            await leaf()
+            await Leaf()
 
     def loop(there: threading.Event, leave: threading.Event) -> None:
         there.set()
