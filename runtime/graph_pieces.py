@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.protobuf_bytes import fields
+from runtime.protobuf_bytes import Span, fields
 
 GRAPH_FIELD = 7
 """Number of ModelProto.graph."""
@@ -10,14 +10,14 @@ GRAPH_FIELD = 7
 
 def acting_piece(body: bytes) -> bytes:
     """A model without all but the first piece of its graph; `body` itself where it has but one, or cannot be read."""
-    start, kept, has_graph, leaves_out = 0, list[bytes](), False, False
+    start, graphs = 0, list[Span]()
     try:
         for number, _, (_, end) in fields(body, (0, len(body))):
-            if number != GRAPH_FIELD or not has_graph:
-                kept.append(body[start:end])
-            else:
-                leaves_out = True
-            start, has_graph = end, has_graph or number == GRAPH_FIELD
+            if number == GRAPH_FIELD:
+                graphs.append((start, end))
+            start = end
     except ValueError:
         return body
-    return b"".join(kept) if leaves_out else body
+    for start, end in reversed(graphs[1:]):
+        body = body[:start] + body[end:]
+    return body

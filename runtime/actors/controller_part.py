@@ -318,9 +318,9 @@ class ControllerPart:
         self._recorder.times.add("TrainerController", "finish update", seconds=now_s - began_s)
         mean = progress[behavior].mean_reward
         # Taken now, as feeding may begin the next update; written when players have their policy.
-        line = self._recorder.metrics.finish_update(behavior, update_s=took_s, mean_return=mean, now_s=now_s)
+        row = self._recorder.metrics.finish_update(behavior, update_s=took_s, mean_return=mean, now_s=now_s)
         self._feed(fx.UpdateFinished(release, progress))
-        self._recorder.metrics.write(line)
+        self._recorder.metrics.write(row)
 
     # ---- storage
 

@@ -90,7 +90,7 @@ def _update(state: HolderState, message: PolicyUpdate) -> tuple[HolderState, Eff
     if known is not None and known.version >= message.version:
         return replace(state, dropped=state.dropped + 1), ()
     state = replace(state, policies={**state.policies, message.behavior: message})
-    acts = _acting(message) if any(each.only_acts for each in state.subscribers) else message
+    acts = _acting(message)
     fan_out = tuple(
         Reply(each.address, _for_worker(acts if each.only_acts else message, each.worker)) for each in state.subscribers
     )

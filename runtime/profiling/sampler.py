@@ -123,11 +123,11 @@ def frames_of(ident: int) -> Sequence[FrameType]:
     """
     found: deque[Any] = deque()
     latest = map(itemgetter(ident), iter(sys._current_frames, None))  # noqa: SLF001 - as above
-    callers = accumulate(chain(islice(latest, 1), repeat("f_back", DEPTH_MAX)), getattr)
+    callers = accumulate(chain(islice(latest, 1), repeat("f_back", DEPTH_MAX - 1)), getattr)
     # It ends with what has no caller, at the latest with None.
     with contextlib.suppress(KeyError, AttributeError):
         found.extend(callers)
-    return [each for each in found if each is not None][:DEPTH_MAX]
+    return [each for each in found if each is not None]
 
 
 def _cpu_seconds_of_threads() -> dict[str, float]:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from runtime.reporting.spells import Say, Spells
 
@@ -25,6 +25,9 @@ COLUMNS: Final = (
     "Mean return",
 )
 
+Row = tuple[str, ...]
+"""What is written of one update, in the order of COLUMNS."""
+
 
 @dataclass(slots=True)
 class _Update:
@@ -32,13 +35,6 @@ class _Update:
 
     experiences: int
     collection_s: float
-
-
-class MetricsLine(NamedTuple):
-    """What is to be written of one finished update, in the order of COLUMNS."""
-
-    behavior: str
-    row: tuple[str, ...]
 
 
 class UpdateMetrics:
@@ -68,18 +64,18 @@ class UpdateMetrics:
         since_s = self._since_s.get(behavior, self._started_s)
         self._updates[behavior] = _Update(experiences, now_s - since_s)
 
-    def finish_update(self, behavior: str, *, update_s: float, mean_return: float | None, now_s: float) -> MetricsLine:
-        """The line of the update that began last. update_s: of computing. mean_return: None leaves it empty."""
+    def finish_update(self, behavior: str, *, update_s: float, mean_return: float | None, now_s: float) -> Row:
+        """The row of the update that began last. update_s: of computing. mean_return: None leaves it empty."""
         update = self._updates.pop(behavior)
         self._since_s[behavior] = now_s
         assert self._started_s is not None
         times = (update_s, now_s - self._started_s, update.collection_s)
         mean = "" if mean_return is None else f"{mean_return:.6g}"
-        return MetricsLine(behavior, (behavior, *(f"{each:.3f}" for each in times), str(update.experiences), mean))
+        return (behavior, *(f"{each:.3f}" for each in times), str(update.experiences), mean)
 
-    def write(self, line: MetricsLine) -> None:
-        """Append a line to the file of its behavior; apart from finishing, since players wait for what was learned."""
-        behavior, row = line
+    def write(self, row: Row) -> None:
+        """Append a row to the file of its behavior; apart from finishing, since players wait for what was learned."""
+        behavior = row[0]
         try:
             _append(self._path_for(behavior), row)
         except OSError as error:
@@ -90,7 +86,7 @@ class UpdateMetrics:
             self._spells.written(behavior)
 
 
-def _append(path: Path, row: tuple[str, ...]) -> None:
+def _append(path: Path, row: Row) -> None:
     """Adds a line, below the names of the columns in a new file. Raises OSError; no half line stays then."""
     with path.open("a+b", buffering=0) as file:
         size = _end_of_last_line(file)
@@ -113,7 +109,7 @@ def _end_of_last_line(file: io.FileIO) -> int:
     return size if tail.endswith(b"\n") else start + tail.rfind(b"\n") + 1
 
 
-def _lines(*rows: tuple[str, ...]) -> bytes:
+def _lines(*rows: Row) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     # A name from the wire may hold half a surrogate pair, which UTF-8 cannot carry.
